@@ -1,0 +1,285 @@
+// BinaryOperator: plain values and NumPy arrays in, arrays out. The GIL is released while the engine works.
+
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <array>
+#include <optional>
+#include <tuple>
+
+#include "arrays.h"
+#include "docstrings.h"
+#include "streamjoin/engine/binary_operator.h"
+
+namespace streamjoin::bindings {
+namespace {
+
+using namespace py::literals;
+
+using KeyArrays = std::tuple<py::array, std::optional<py::array_t<int64_t, py::array::c_style>>,
+                             std::optional<py::array_t<uint8_t, py::array::c_style>>>;
+using Times = py::array_t<int64_t, py::array::c_style>;
+
+template <typename Value, size_t kCount>
+Value named(const std::array<std::pair<const char*, Value>, kCount>& names, const std::string& name) {
+  for (const auto& [known, value] : names) {
+    if (name == known) return value;
+  }
+  throw UsageError("unknown option: " + name);
+}
+
+constexpr std::array<std::pair<const char*, JoinType>, 6> kJoinTypes{{{"inner", JoinType::kInner},
+                                                                      {"left", JoinType::kLeft},
+                                                                      {"right", JoinType::kRight},
+                                                                      {"full", JoinType::kFull},
+                                                                      {"left_semi", JoinType::kLeftSemi},
+                                                                      {"left_anti", JoinType::kLeftAnti}}};
+constexpr std::array<std::pair<const char*, LatePolicy>, 3> kLatePolicies{
+    {{"drop", LatePolicy::kDrop}, {"insert", LatePolicy::kInsert}, {"error", LatePolicy::kError}}};
+constexpr std::array<std::pair<const char*, ViolationPolicy>, 3> kViolationPolicies{
+    {{"drop", ViolationPolicy::kDrop}, {"keep", ViolationPolicy::kKeep}, {"error", ViolationPolicy::kError}}};
+constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
+    {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
+constexpr std::array<std::pair<const char*, AttributeKind>, 4> kAttributeKinds{{{"integer", AttributeKind::kInteger},
+                                                                                {"real", AttributeKind::kReal},
+                                                                                {"bytes", AttributeKind::kBytes},
+                                                                                {"decimal", AttributeKind::kDecimal}}};
+
+std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower, std::optional<Duration> upper,
+                                              const std::string& late, const std::string& on_violation,
+                                              const std::array<std::string, 2>& implies,
+                                              const std::array<std::optional<Duration>, 2>& lifespans,
+                                              const std::vector<std::pair<std::string, uint32_t>>& key_types,
+                                              const std::vector<bool>& null_safe, bool use_windows, bool use_punctuations) {
+  OperatorOptions options;
+  options.join.type = named(kJoinTypes, how);
+  options.join.bounds = Bounds(lower, upper);
+  options.join.late = named(kLatePolicies, late);
+  options.join.violation = named(kViolationPolicies, on_violation);
+  for (const Side side : {kLeft, kRight}) {
+    options.join.sides[side] = {lifespans[side].value_or(kEnd), named(kImplies, implies[side])};
+  }
+  options.join.use_windows = use_windows;
+  options.join.use_punctuations = use_punctuations;
+  for (const auto& [kind, width] : key_types) options.key_types.push_back({named(kAttributeKinds, kind), width});
+  options.null_safe = null_safe;
+  return std::make_unique<BinaryOperator>(std::move(options));
+}
+
+/// Asks a Python function about candidate rows.
+class PythonPredicate : public Predicate {
+ public:
+  explicit PythonPredicate(py::function function) : function_(std::move(function)) {}
+
+  void evaluate(std::span<const ResultRow> candidates, std::span<uint8_t> holds) override {
+    const py::gil_scoped_acquire acquired;
+    const auto mask = py::cast<py::array_t<uint8_t, py::array::c_style>>(function_(rows_to_array(candidates, py::none())));
+    const std::span<const uint8_t> answers = flat<uint8_t>(mask);
+    if (answers.size() != holds.size()) throw UsageError("a predicate must answer for every candidate");
+    std::copy(answers.begin(), answers.end(), holds.begin());
+  }
+
+ private:
+  py::function function_;
+};
+
+std::vector<KeyColumn> to_key_columns(const std::vector<KeyArrays>& keys, const std::vector<AttributeType>& types) {
+  if (keys.size() != types.size()) throw UsageError("one key column per join attribute is needed");
+  std::vector<KeyColumn> columns;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const auto& [values, offsets, valid] = keys[i];
+    columns.push_back({types[i], values.data(), offsets ? offsets->data() : nullptr, valid ? valid->data() : nullptr});
+  }
+  return columns;
+}
+
+Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times, const std::vector<KeyArrays>& keys,
+            const std::optional<py::function>& predicate) {
+  const std::vector<KeyColumn> columns = to_key_columns(keys, self.key_types());
+  std::optional<PythonPredicate> asked;
+  if (predicate) asked.emplace(*predicate);
+  const py::gil_scoped_release released;
+  return self.push(static_cast<Side>(side), batch, flat<Time>(times), columns, asked ? &*asked : nullptr);
+}
+
+std::string encode(AttributeType type, const py::handle& value) {
+  std::string out;
+  if (value.is_none()) {
+    append_null(out);
+    return out;
+  }
+  switch (type.kind) {
+    case AttributeKind::kInteger:
+      append_integer(out, py::cast<int64_t>(value));
+      break;
+    case AttributeKind::kReal:
+      append_real(out, py::cast<double>(value));
+      break;
+    case AttributeKind::kBytes:
+      append_bytes(out, py::cast<std::string>(value));
+      break;
+    case AttributeKind::kDecimal: {
+      const std::string bytes = py::cast<std::string>(value);
+      if (bytes.size() != type.width) throw UsageError("a decimal must have as many bytes as its attribute");
+      append_decimal(out, bytes.data(), type.width);
+      break;
+    }
+  }
+  return out;
+}
+
+AttributePattern to_pattern(AttributeType type, const std::optional<py::tuple>& pattern) {
+  if (!pattern) return AttributePattern::any();
+  if (pattern->size() == 1) return AttributePattern::constant(encode(type, (*pattern)[0]));
+  AttributePattern range = AttributePattern::not_null();
+  const py::object low = (*pattern)[0];
+  const py::object high = (*pattern)[1];
+  range.low_open = low.is_none();
+  range.high_open = high.is_none();
+  if (!range.low_open) range.low = encode(type, low);
+  if (!range.high_open) range.high = encode(type, high);
+  return range;
+}
+
+Output punctuate(BinaryOperator& self, int side, const std::vector<std::vector<std::optional<py::tuple>>>& patterns,
+                 std::optional<Time> time) {
+  std::vector<KeyPattern> converted;
+  for (const auto& pattern : patterns) {
+    if (pattern.size() != self.key_types().size()) throw UsageError("one pattern per join attribute is needed");
+    KeyPattern& attributes = converted.emplace_back();
+    for (size_t i = 0; i < pattern.size(); ++i) {
+      attributes.attributes.push_back(to_pattern(self.key_types()[i], pattern[i]));
+    }
+  }
+  const py::gil_scoped_release released;
+  return self.punctuate(static_cast<Side>(side), std::move(converted), time.value_or(kBeginning));
+}
+
+py::tuple column_arrays(AttributeColumn&& column) {
+  py::object offsets = py::none();
+  py::object values;
+  switch (column.type.kind) {
+    case AttributeKind::kInteger:
+      values = to_array(std::move(column.integers));
+      break;
+    case AttributeKind::kReal:
+      values = to_array(std::move(column.reals));
+      break;
+    case AttributeKind::kBytes:
+      offsets = to_array(std::move(column.ends));
+      [[fallthrough]];
+    case AttributeKind::kDecimal:
+      values = to_array(std::vector<uint8_t>(column.bytes.begin(), column.bytes.end()));
+      break;
+  }
+  return py::make_tuple(values, offsets, to_array(std::move(column.valid)));
+}
+
+py::tuple punctuation_arrays(Output& output) {
+  OutputPunctuations& punctuations = output.punctuations;
+  py::list attributes;
+  for (auto& [constant, low, high] : punctuations.attributes) {
+    attributes.append(py::make_tuple(column_arrays(std::move(constant)), column_arrays(std::move(low)), column_arrays(std::move(high))));
+  }
+  return py::make_tuple(to_array(std::move(punctuations.kinds)), to_array(std::move(punctuations.times)),
+                        to_array(std::move(punctuations.untils)), attributes);
+}
+
+py::tuple refused_arrays(const std::vector<RefusedRow>& refused) {
+  std::vector<uint8_t> sides;
+  std::vector<uint32_t> batches;
+  std::vector<uint32_t> rows;
+  std::vector<Duration> late_by;
+  for (const RefusedRow& row : refused) {
+    sides.push_back(static_cast<uint8_t>(row.side));
+    batches.push_back(row.row.batch);
+    rows.push_back(row.row.row);
+    late_by.push_back(row.late_by);
+  }
+  return py::make_tuple(to_array(std::move(sides)), to_array(std::move(batches)), to_array(std::move(rows)),
+                        to_array(std::move(late_by)));
+}
+
+py::array_t<uint32_t> move_rows_to(BinaryOperator& self, int side, uint32_t batch) {
+  std::vector<uint32_t> flat_refs;
+  for (const RowRef row : self.move_rows_to(static_cast<Side>(side), batch)) {
+    flat_refs.push_back(row.batch);
+    flat_refs.push_back(row.row);
+  }
+  const auto rows = static_cast<py::ssize_t>(flat_refs.size() / 2);
+  return to_array(std::move(flat_refs)).reshape({rows, py::ssize_t{2}});
+}
+
+py::object clock(const BinaryOperator& self, int side) {
+  const Time clock = self.clock(static_cast<Side>(side));
+  return clock == kBeginning ? py::object(py::none()) : py::cast(clock);
+}
+
+py::dict stats(BinaryOperator& self) {
+  const OperatorStats stats = self.stats();
+  const auto counter = [&](uint64_t SideCounters::*member) {
+    return py::make_tuple(stats.counters[kLeft].*member, stats.counters[kRight].*member);
+  };
+  return py::dict("rows_in"_a = counter(&SideCounters::rows_in), "punctuations_in"_a = counter(&SideCounters::punctuations_in),
+                  "purged"_a = counter(&SideCounters::purged), "invalidated"_a = counter(&SideCounters::invalidated),
+                  "discarded_on_the_fly"_a = counter(&SideCounters::discarded_on_the_fly),
+                  "dropped_after_propagation"_a = counter(&SideCounters::dropped_after_propagation),
+                  "violations"_a = counter(&SideCounters::violations), "late"_a = counter(&SideCounters::late),
+                  "state_rows"_a = stats.state_rows, "state_keys"_a = stats.state_keys, "promises_held"_a = stats.promises_held,
+                  "rows_out"_a = stats.rows_out, "punctuations_out"_a = stats.punctuations_out,
+                  "dictionary_entries"_a = stats.dictionary_entries, "state_bytes"_a = stats.state_bytes);
+}
+
+}  // namespace
+
+void register_operator(py::module_& module) {
+  static py::exception<RefusedBatch> refused(module, "RefusedBatch");
+  refused.attr("__doc__") = doc::kRefused;
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const RefusedBatch& why) {
+      const char* reason = why.why == RefusedBatch::Why::kLate ? "late" : "violation";
+      PyErr_SetObject(refused.ptr(), py::make_tuple(reason, why.row, why.clock).ptr());
+    }
+  });
+  py::register_exception<DamagedArchive>(module, "DamagedArchive", PyExc_ValueError).attr("__doc__") = doc::kDamaged;
+
+  py::class_<Output>(module, "Output", doc::kOutput)
+      .def_property_readonly(
+          "rows", [](const py::object& self) { return rows_to_array(self.cast<const Output&>().rows, self); }, doc::kRows)
+      .def("late", [](const Output& self) { return refused_arrays(self.late); }, doc::kLate)
+      .def("violations", [](const Output& self) { return refused_arrays(self.violations); }, doc::kViolations)
+      .def("take_punctuations", &punctuation_arrays, doc::kPunctuations);
+
+  py::class_<BinaryOperator>(module, "BinaryOperator", doc::kOperator)
+      .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a, "implies"_a,
+           "lifespans"_a, "key_types"_a, "null_safe"_a, "use_windows"_a = true, "use_punctuations"_a = true)
+      .def("push", &push, doc::kPush, "side"_a, "batch"_a, "times"_a, "keys"_a, "predicate"_a = py::none())
+      .def("punctuate", &punctuate, doc::kPunctuate, "side"_a, "patterns"_a, "time"_a = py::none())
+      .def(
+          "advance", [](BinaryOperator& self, int side, Time time) { return self.advance(static_cast<Side>(side), time); },
+          doc::kAdvance, "side"_a, "time"_a)
+      .def("finish", &BinaryOperator::finish, doc::kFinish)
+      .def(
+          "take_empty_batches",
+          [](BinaryOperator& self, int side) { return self.take_empty_batches(static_cast<Side>(side)); },
+          doc::kTakeEmptyBatches, "side"_a)
+      .def(
+          "rows_of_batch",
+          [](const BinaryOperator& self, int side, uint32_t batch) { return self.rows_of_batch(static_cast<Side>(side), batch); },
+          doc::kRowsOfBatch, "side"_a, "batch"_a)
+      .def(
+          "live_rows", [](const BinaryOperator& self, int side) { return self.live_rows(static_cast<Side>(side)); },
+          doc::kLiveRows, "side"_a)
+      .def("move_rows_to", &move_rows_to, doc::kMoveRowsTo, "side"_a, "batch"_a)
+      .def("stats", &stats, doc::kStats)
+      .def("clock", &clock, doc::kClock, "side"_a)
+      .def("validate", &BinaryOperator::validate, doc::kValidate)
+      .def(
+          "save", [](BinaryOperator& self) { return py::bytes(self.save()); }, doc::kSave)
+      .def("load", &BinaryOperator::load, doc::kLoad, "bytes"_a);
+}
+
+}  // namespace streamjoin::bindings

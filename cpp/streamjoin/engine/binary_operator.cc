@@ -1,0 +1,246 @@
+#include "streamjoin/engine/binary_operator.h"
+
+#include <algorithm>
+
+namespace streamjoin {
+namespace {
+
+/// Codes of a batch, given back however the call ends.
+class HeldCodes {
+ public:
+  HeldCodes(KeySpace& keys, BinaryJoin& join, std::vector<Code>& codes) : keys_(keys), join_(join), codes_(codes) {}
+  ~HeldCodes() {
+    keys_.let_go(codes_, join_);
+    codes_.clear();
+  }
+
+ private:
+  KeySpace& keys_;
+  BinaryJoin& join_;
+  std::vector<Code>& codes_;
+};
+
+BinaryJoinOptions with_key_kind(BinaryJoinOptions options, bool direct) {
+  options.codes_are_values = direct;
+  return options;
+}
+
+}  // namespace
+
+BinaryOperator::BinaryOperator(OperatorOptions options)
+    : keys_(KeyEncoder(options.key_types, options.null_safe)),
+      join_(std::make_unique<BinaryJoin>(with_key_kind(options.join, keys_.direct()), keys_.dictionary())) {}
+
+Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys,
+                            Predicate* predicate) {
+  Results results;
+  expire_patterns(side);
+  null_keys_.clear();
+  const bool may_be_null = std::any_of(keys.begin(), keys.end(), [](const KeyColumn& key) { return key.valid != nullptr; });
+  if (may_be_null) {
+    null_keys_.resize(times.size());
+    for (size_t row = 0; row < times.size(); ++row) null_keys_[row] = keys_.encoder().null_key(keys, row);
+  }
+  const uint8_t* null_keys = may_be_null ? null_keys_.data() : nullptr;
+  if (keys_.direct()) {
+    const std::span<const Code> codes(static_cast<const Code*>(keys[0].values), times.size());
+    join_->push(side, {batch, times, codes, null_keys}, predicate, results);
+    return finish_call(std::move(results));
+  }
+  HeldCodes held(keys_, *join_, codes_);
+  keys_.codes_of(keys, times.size(), *join_, codes_);
+  join_->push(side, {batch, times, codes_, null_keys}, predicate, results);
+  return finish_call(std::move(results));
+}
+
+Output BinaryOperator::advance(Side side, Time time) {
+  Results results;
+  expire_patterns(side);
+  join_->advance(side, add_saturating(time, 1), results);
+  return finish_call(std::move(results));
+}
+
+Output BinaryOperator::finish() {
+  Results results;
+  join_->finish(std::max(join_->clock(kLeft), join_->clock(kRight)), results);
+  for (const Side side : {kLeft, kRight}) {
+    keys_.patterns(side).clear();
+    pending_[side].clear();
+  }
+  return finish_call(std::move(results));
+}
+
+Output BinaryOperator::punctuate(Side side, std::vector<KeyPattern> patterns, Time time) {
+  Results results;
+  ++join_->counters(side).punctuations_in;
+  if (time == kBeginning) time = join_->clock(side);
+  expire_patterns(side);
+  for (KeyPattern& pattern : patterns) {
+    pattern.normalise();
+    if (!pattern.is_empty()) punctuate_one(side, pattern, time, results);
+  }
+  return finish_call(std::move(results));
+}
+
+void BinaryOperator::punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results) {
+  if (pattern.is_any()) {
+    join_->end(side, time, results);
+  } else if (keys_.direct()) {
+    punctuate_direct(side, pattern.attributes[0], time, results);
+  } else if (join_->takes_punctuation(side, time)) {
+    punctuate_keys(side, pattern, time, results);
+  }
+}
+
+void BinaryOperator::punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results) {
+  if (pattern.kind == AttributePattern::Kind::kConstant) {
+    if (is_null(pattern.low)) return;  // null keys match nothing anyway
+    join_->punctuate(side, decode_integer(pattern.low), time, results);
+    return;
+  }
+  const Code low = pattern.low_open ? std::numeric_limits<Code>::min() : decode_integer(pattern.low);
+  const Code high = pattern.high_open ? std::numeric_limits<Code>::max() : decode_integer(pattern.high);
+  join_->punctuate_range(side, low, high, time, results);
+}
+
+void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time time, Results& results) {
+  if (pattern.is_constant()) {
+    std::string key;
+    for (const AttributePattern& attribute : pattern.attributes) key += attribute.low;
+    std::vector<Code> code{keys_.hold(key, *join_)};
+    HeldCodes held(keys_, *join_, code);
+    join_->punctuate(side, code[0], time, results);
+    // What it propagated must be read while the code is held.
+    close_pending(results);
+    for (const OutputPunctuation& punctuation : std::exchange(results.punctuations, {})) {
+      KeyPattern propagated = punctuation.any ? any_pattern() : pattern;
+      propagated_.push_back({punctuation.kind, std::move(propagated), punctuation.time, punctuation.until});
+    }
+    return;
+  }
+  const Side other = other_side(side);
+  const JoinType type = join_->options().type;
+  const Time expires = end_of(time, join_->options().sides[side].lifespan);
+  const std::vector<Code> concerned = keys_.matching(pattern);
+  for (const Code code : concerned) join_->punctuate_by_pattern(side, code, time, results);
+
+  if (keys_.patterns(other).contains(pattern)) {
+    // Both streams have promised it all; the other's promise is the wider one and stays.
+    if (!closing_ends_results(type, other)) propagate(PropagationKind::kRegular, pattern, time);
+    keys_.recover(side, concerned, *join_);
+    return;
+  }
+  for (const KeyPattern& inside : keys_.patterns(other).forget_inside(pattern)) {
+    if (!closing_ends_results(type, other)) propagate(PropagationKind::kRegular, inside, time);
+  }
+  keys_.recover(other, concerned, *join_);
+  keys_.patterns(side).remember(pattern, time, expires);
+  if (!closing_ends_results(type, side)) return;
+  PendingPattern pending{pattern, {}, time, promised_until(time)};
+  for (const Code code : concerned) {
+    const INode* node = join_->state(side).index().find(code);
+    if (node != nullptr && node->flag() == PunctuationFlag::kPunctuated) pending.open.insert(code);
+  }
+  if (pending.open.empty()) {
+    propagate(PropagationKind::kImmediate, pattern, time);
+  } else {
+    pending_[side].push_back(std::move(pending));
+  }
+}
+
+void BinaryOperator::propagate(PropagationKind kind, const KeyPattern& pattern, Time time) {
+  propagated_.push_back({kind, pattern, time, promised_until(time)});
+  ++patterns_out_[static_cast<size_t>(kind)];
+}
+
+void BinaryOperator::expire_patterns(Side side) {
+  if (join_->options().sides[side].lifespan == kEnd) return;
+  for (const KeyPattern& pattern : keys_.patterns(side).expire(join_->clock(side))) {
+    std::erase_if(pending_[side], [&](const PendingPattern& pending) { return pending.pattern == pattern; });
+  }
+}
+
+void BinaryOperator::close_pending(const Results& results) {
+  for (auto& pending : pending_) {
+    if (pending.empty()) continue;
+    for (const OutputPunctuation& punctuation : results.punctuations) {
+      if (punctuation.any) continue;
+      std::erase_if(pending, [&](PendingPattern& pattern) {
+        if (pattern.open.erase(punctuation.low) == 0 || !pattern.open.empty()) return false;
+        propagate(PropagationKind::kEarly, pattern.pattern, punctuation.time);
+        return true;
+      });
+    }
+  }
+}
+
+Output BinaryOperator::finish_call(Results&& results) {
+  close_pending(results);
+  Output output{std::move(results.rows), std::move(results.late), std::move(results.violations), punctuation_columns(results)};
+  if (!keys_.direct()) {
+    for (const Side side : {kLeft, kRight}) keys_.let_go(join_->state(side).take_released_keys(), *join_);
+  }
+  return output;
+}
+
+OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
+  OutputPunctuations columns;
+  const std::vector<AttributeType>& types = keys_.encoder().types();
+  for (const AttributeType type : types) columns.attributes.push_back({AttributeColumn(type), AttributeColumn(type), AttributeColumn(type)});
+  const auto add = [&](PropagationKind kind, Time time, Time until) {
+    columns.kinds.push_back(static_cast<uint8_t>(kind));
+    columns.times.push_back(time);
+    columns.untils.push_back(until);
+  };
+  std::vector<std::string_view> values;
+  for (const OutputPunctuation& punctuation : results.punctuations) {
+    add(punctuation.kind, punctuation.time, punctuation.until);
+    const bool constant = !punctuation.any && punctuation.low == punctuation.high;
+    if (constant && !keys_.direct()) keys_.split(punctuation.low, values);
+    for (size_t i = 0; i < types.size(); ++i) {
+      auto& [value, low, high] = columns.attributes[i];
+      const bool range = !punctuation.any && !constant;
+      if (!constant) {
+        value.append_null();
+      } else if (keys_.direct()) {
+        value.append_integer(punctuation.low);
+      } else {
+        value.append_encoded(values[i]);
+      }
+      if (range && punctuation.low != std::numeric_limits<Code>::min()) {
+        low.append_integer(punctuation.low);
+      } else {
+        low.append_null();
+      }
+      if (range && punctuation.high != std::numeric_limits<Code>::max()) {
+        high.append_integer(punctuation.high);
+      } else {
+        high.append_null();
+      }
+    }
+  }
+  for (const PropagatedPattern& propagated : std::exchange(propagated_, {})) {
+    add(propagated.kind, propagated.time, propagated.until);
+    for (size_t i = 0; i < types.size(); ++i) {
+      const AttributePattern& pattern = propagated.pattern.attributes[i];
+      auto& [value, low, high] = columns.attributes[i];
+      const bool constant = pattern.kind == AttributePattern::Kind::kConstant;
+      const bool range = pattern.kind == AttributePattern::Kind::kRange;
+      constant ? value.append_encoded(pattern.low) : value.append_null();
+      range && !pattern.low_open ? low.append_encoded(pattern.low) : low.append_null();
+      range && !pattern.high_open ? high.append_encoded(pattern.high) : high.append_null();
+    }
+  }
+  return columns;
+}
+
+Time BinaryOperator::promised_until(Time time) const {
+  const auto& sides = join_->options().sides;
+  return std::min(end_of(time, sides[kLeft].lifespan), end_of(time, sides[kRight].lifespan));
+}
+
+KeyPattern BinaryOperator::any_pattern() const {
+  return KeyPattern{std::vector<AttributePattern>(keys_.encoder().types().size())};
+}
+
+}  // namespace streamjoin

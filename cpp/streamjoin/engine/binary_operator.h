@@ -1,0 +1,111 @@
+// BinaryOperator: the join of two streams as Python and Spark call it, one batch at a time.
+//
+//   key columns -> KeySpace -> codes -> BinaryJoin -> row references, codes -> Output
+//
+// It knows keys of every kind and patterns over them; the join knows codes alone. It knows no payload: rows are references to
+// numbered batches that the caller keeps until `take_empty_batches` names them.
+// A call that throws has changed nothing. One thread.
+
+#pragma once
+
+#include <array>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "streamjoin/engine/key_space.h"
+#include "streamjoin/engine/output.h"
+#include "streamjoin/join/binary_join.h"
+
+namespace streamjoin {
+
+struct OperatorOptions {
+  BinaryJoinOptions join;
+  /// One type per equality of the query. None: every row has the same key.
+  std::vector<AttributeType> key_types;
+  std::vector<bool> null_safe;
+};
+
+struct OperatorStats {
+  std::array<SideCounters, 2> counters;
+  std::array<uint64_t, 2> state_rows{};
+  std::array<uint64_t, 2> state_keys{};
+  std::array<uint64_t, 2> dead_rows{};
+  std::array<uint64_t, 2> promises_held{};
+  std::array<Time, 2> clocks{};
+  uint64_t rows_out = 0;
+  std::array<uint64_t, kPropagationKinds> punctuations_out{};
+  uint64_t dictionary_entries = 0;
+  uint64_t state_bytes = 0;
+};
+
+class BinaryOperator {
+ public:
+  explicit BinaryOperator(OperatorOptions options);
+
+  /// Joins the rows of a batch. Throws RefusedBatch under an error policy, and whatever the predicate throws.
+  Output push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys, Predicate* predicate);
+  /// No row of `side` that matches one of the patterns comes any more; `time` is kBeginning if the source knows none.
+  Output punctuate(Side side, std::vector<KeyPattern> patterns, Time time);
+  /// No row of `side` at or before `time` comes any more.
+  Output advance(Side side, Time time);
+  /// Both streams have ended.
+  Output finish();
+
+  std::vector<uint32_t> take_empty_batches(Side side) { return join_->state(side).take_empty_batches(); }
+  size_t rows_of_batch(Side side, uint32_t batch) const { return join_->state(side).rows_of_batch(batch); }
+  size_t live_rows(Side side) const { return join_->state(side).live_rows(); }
+  std::vector<RowRef> move_rows_to(Side side, uint32_t batch) { return join_->state(side).move_rows_to(batch); }
+
+  /// Frees dead rows first, so that the counts are those of live ones.
+  OperatorStats stats();
+  const std::vector<AttributeType>& key_types() const { return keys_.encoder().types(); }
+  Time clock(Side side) const { return join_->clock(side); }
+  /// Names the first broken invariant of any part, or is empty.
+  std::string validate() const;
+
+  /// Everything but the payload. The rows of a stream are those of `move_rows_to`, in that order, as batch 0.
+  std::string save();
+  /// Replaces the state of an operator with the same options. Throws DamagedArchive; the operator is then of no further use.
+  void load(std::string_view bytes);
+
+ private:
+  /// A pattern that is propagated as a whole once the last of its keys with rows has been.
+  struct PendingPattern {
+    KeyPattern pattern;
+    std::set<Code> open;
+    Time time;
+    Time until;
+  };
+  struct PropagatedPattern {
+    PropagationKind kind;
+    KeyPattern pattern;
+    Time time;
+    Time until;
+  };
+
+  void punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results);
+  void punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results);
+  void punctuate_keys(Side side, const KeyPattern& pattern, Time time, Results& results);
+  void propagate(PropagationKind kind, const KeyPattern& pattern, Time time);
+  void expire_patterns(Side side);
+  void free_dead_rows();
+  Output finish_call(Results&& results);
+  void close_pending(const Results& results);
+  OutputPunctuations punctuation_columns(const Results& results);
+  Time promised_until(Time time) const;
+  KeyPattern any_pattern() const;
+
+  KeySpace keys_;
+  std::unique_ptr<BinaryJoin> join_;
+  std::array<std::vector<PendingPattern>, 2> pending_;
+  std::vector<PropagatedPattern> propagated_;
+  std::array<uint64_t, kPropagationKinds> patterns_out_{};
+  std::vector<Code> codes_;
+  std::vector<uint8_t> null_keys_;
+};
+
+}  // namespace streamjoin

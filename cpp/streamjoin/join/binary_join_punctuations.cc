@@ -1,0 +1,194 @@
+// The punctuation half of BinaryJoin: purge, remember, propagate.
+
+#include <algorithm>
+
+#include "streamjoin/join/binary_join.h"
+
+namespace streamjoin {
+namespace {
+
+constexpr Code kSmallestCode = std::numeric_limits<Code>::min();
+constexpr Code kLargestCode = std::numeric_limits<Code>::max();
+
+}  // namespace
+
+void BinaryJoin::punctuate(Side side, Code key, Time time, Results& results) {
+  if (takes_punctuation(side, time)) promise(side, key, time, true, results);
+  settle(time, results);
+}
+
+void BinaryJoin::punctuate_range(Side side, Code low, Code high, Time time, Results& results) {
+  if (low <= high && takes_punctuation(side, time)) promise_range(side, low, high, time, true, results);
+  settle(time, results);
+}
+
+void BinaryJoin::punctuate_by_pattern(Side side, Code key, Time time, Results& results) {
+  SideState& mine = sides_[side];
+  const Side other = other_side(side);
+  const Time expires = mine.promises.expiry_of(time);
+  const PunctuationFlag other_flag = sides_[other].promises.flag(key);
+  purge(other, key, results);
+  if (other_flag != PunctuationFlag::kNone) {
+    promise_by_both(side, key, other_flag, time, results);
+  } else if (INode* node = mine.rows.index().find(key); node != nullptr && mine.rows.has_live_rows(*node)) {
+    mine.promises.remember(key, expires);
+  }
+  mine.promises.cover(key, key, expires);
+}
+
+void BinaryJoin::end(Side side, Time time, Results& results) {
+  if (!options_.use_punctuations || sides_[side].ended) return;
+  const Side other = other_side(side);
+  // In time order, not key by key: the order of unmatched rows must not depend on how codes were handed out.
+  sides_[other].rows.invalidate_before(kEnd, [&](TNode& node) {
+    ++sides_[other].counters.purged;
+    emit_if_unmatched(other, node, results);
+  });
+  promise_range(side, kSmallestCode, kLargestCode, kEnd, false, results);
+  sides_[side].promises.cover_everything();
+  leave_cluster(side);
+  sides_[side].clock = kEnd;
+  sides_[side].ended = true;
+  settle(time, results);
+}
+
+// A promise that has outlived its lifespan when it comes says nothing about the rows of today.
+bool BinaryJoin::takes_punctuation(Side side, Time time) const {
+  return options_.use_punctuations && sides_[side].clock <= sides_[side].promises.expiry_of(time);
+}
+
+void BinaryJoin::enter_cluster(Side side, const Row& row, Results& results) {
+  SideState& mine = sides_[side];
+  if (mine.has_previous_key && mine.previous_key == row.key) return;
+  if (mine.has_previous_key && takes_punctuation(side, row.time)) {
+    promise(side, mine.previous_key, row.time, true, results);
+  }
+  leave_cluster(side);
+  mine.has_previous_key = true;
+  mine.previous_key = row.key;
+  mine.rows.hold_key(row.key);
+}
+
+void BinaryJoin::leave_cluster(Side side) {
+  SideState& mine = sides_[side];
+  if (mine.has_previous_key) mine.rows.let_key_go(mine.previous_key);
+  mine.has_previous_key = false;
+}
+
+void BinaryJoin::purge(Side side, Code key, Results& results) {
+  SideState& theirs = sides_[side];
+  INode* node = theirs.rows.index().find(key);
+  if (node == nullptr) return;
+  theirs.counters.purged += theirs.rows.purge(*node, [&](TNode& row) { emit_if_unmatched(side, row, results); });
+  theirs.rows.remove_if_idle(node);
+}
+
+void BinaryJoin::promise(Side side, Code key, Time time, bool announce, Results& results) {
+  SideState& mine = sides_[side];
+  const Side other = other_side(side);
+  const PunctuationFlag other_flag = sides_[other].promises.flag(key);
+  purge(other, key, results);
+  if (other_flag != PunctuationFlag::kNone) {
+    promise_by_both(side, key, other_flag, time, results);
+    return;
+  }
+  const bool is_new = mine.promises.flag(key) == PunctuationFlag::kNone;
+  if (!is_new && options_.sides[side].lifespan == kEnd) return;
+  const PunctuationFlag flag = mine.promises.remember(key, mine.promises.expiry_of(time));
+  if (is_new && announce && flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, side)) {
+    propagate(PropagationKind::kImmediate, key, key, time, results);
+  }
+}
+
+// Both streams have promised the key, so neither promise has a row left to act on: both are forgotten.
+void BinaryJoin::promise_by_both(Side side, Code key, PunctuationFlag other_flag, Time time, Results& results) {
+  const Side other = other_side(side);
+  const bool announced = other_flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, other);
+  if (!announced) propagate(PropagationKind::kRegular, key, key, time, results);
+  sides_[other].promises.forget(key);
+  if (INode* own = sides_[side].rows.index().find(key); own != nullptr && own->flag() != PunctuationFlag::kNone) {
+    sides_[side].promises.forget(key);
+  }
+}
+
+void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool announce, Results& results) {
+  SideState& mine = sides_[side];
+  const Side other = other_side(side);
+  SideState& theirs = sides_[other];
+  const Time expires = mine.promises.expiry_of(time);
+  RangeSet remembered;  // what this stream alone promises from now on
+  remembered.insert(low, high);
+
+  for (const Code key : theirs.rows.index().keys_between(low, high)) {
+    const PunctuationFlag flag = theirs.promises.flag(key);
+    purge(other, key, results);
+    if (flag == PunctuationFlag::kNone) continue;
+    promise_by_both(side, key, flag, time, results);
+    remembered.erase(key, key);
+  }
+  for (const auto& [first, last] : theirs.promises.covered_parts(low, high)) {
+    if (announce && !closing_ends_results(options_.type, other)) {
+      propagate(PropagationKind::kRegular, first, last, time, results);
+    }
+    remembered.erase(first, last);
+    if (options_.codes_are_values) theirs.promises.uncover(first, last);
+  }
+
+  RangeSet news = remembered;  // what was not propagated before and has no row that could still match
+  for (const auto& [first, last] : mine.promises.covered_parts(low, high)) news.erase(first, last);
+  for (const Code key : mine.rows.index().keys_between(low, high)) {
+    INode* node = mine.rows.index().find(key);
+    if (mine.rows.has_live_rows(*node)) {
+      news.erase(key, key);
+      if (remembered.contains(key)) mine.promises.remember(key, expires);
+    } else if (node->flag() != PunctuationFlag::kNone) {
+      news.erase(key, key);
+      mine.promises.forget(key);  // the range remembers it
+    } else {
+      mine.rows.remove_if_idle(node);
+    }
+  }
+  if (time != kEnd) remembered.for_each([&](Code first, Code last, Time) { mine.promises.cover(first, last, expires); });
+  if (!announce || !closing_ends_results(options_.type, side)) return;
+  news.for_each([&](Code first, Code last, Time) { propagate(PropagationKind::kImmediate, first, last, time, results); });
+}
+
+void BinaryJoin::close_if_empty(Side side, Code key, Results& results) {
+  SideState& mine = sides_[side];
+  INode* node = mine.rows.index().find(key);
+  if (node == nullptr || node->flag() != PunctuationFlag::kPunctuated) return;
+  if (mine.rows.has_live_rows(*node)) {
+    mine.rows.mark_last_promised(*node);
+    return;
+  }
+  if (closing_ends_results(options_.type, side)) {
+    propagate(PropagationKind::kEarly, key, key, sides_[other_side(side)].clock, results);
+  }
+  mine.promises.close(*node);
+}
+
+// Once a stream has ended and stores no row, a join that needs its rows has no further result at all.
+void BinaryJoin::end_output_if_done(Time time, Results& results) {
+  if (output_ended_) return;
+  const bool both = sides_[kLeft].ended && sides_[kRight].ended;
+  bool done = both;
+  for (const Side side : {kLeft, kRight}) {
+    done |= sides_[side].ended && sides_[side].rows.live_rows() == 0 && closing_ends_results(options_.type, side);
+  }
+  if (!done) return;
+  output_ended_ = true;
+  const PropagationKind kind = both ? PropagationKind::kRegular : PropagationKind::kEarly;
+  ++punctuations_out_[static_cast<size_t>(kind)];
+  results.punctuations.push_back({kind, true, 0, 0, time, kEnd});
+}
+
+void BinaryJoin::propagate(PropagationKind kind, Code low, Code high, Time time, Results& results) {
+  ++punctuations_out_[static_cast<size_t>(kind)];
+  results.punctuations.push_back({kind, false, low, high, time, promised_until(time)});
+}
+
+Time BinaryJoin::promised_until(Time time) const {
+  return std::min(end_of(time, options_.sides[kLeft].lifespan), end_of(time, options_.sides[kRight].lifespan));
+}
+
+}  // namespace streamjoin

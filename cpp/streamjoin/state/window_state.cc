@@ -1,0 +1,320 @@
+#include "streamjoin/state/window_state.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "streamjoin/base/check.h"
+
+namespace streamjoin {
+namespace {
+
+constexpr size_t kFreeBlock = 32;  // rows whose index slots are fetched together
+
+struct LaterFirst {
+  template <typename T>
+  bool operator()(const T& a, const T& b) const {
+    return a.time > b.time;
+  }
+};
+
+}  // namespace
+
+INode& WindowState::find_or_add_key(Code key) {
+  bool added;
+  INode& node = index_.find_or_add(key, added);
+  if (added && dictionary_ != nullptr) dictionary_->reference(key);
+  return node;
+}
+
+bool WindowState::remove_if_idle(INode* key) {
+  if (key == nullptr || key->has_rows() || key->flag() != PunctuationFlag::kNone) return false;
+  if (dictionary_ != nullptr) released_keys_.push_back(key->key);
+  index_.remove(key);
+  return true;
+}
+
+uint32_t WindowState::append(Time time, Code key, RowRef row, INode* key_node) {
+  const uint32_t index = nodes_.allocate();
+  nodes_[index].start(time, key, row);
+  INode& list = key_node != nullptr ? *key_node : find_or_add_key(key);
+  if (list.has_rows()) {
+    nodes_[list.tail()].next_in_value = index;
+  } else {
+    list.head = index;
+  }
+  list.set_tail(index);
+  ++live_;
+  if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
+  ++batch_rows_[row.batch];
+  return index;
+}
+
+uint32_t WindowState::insert(Time time, Code key, RowRef row, INode* key_node) {
+  const uint32_t index = append(time, key, row, key_node);
+  if (tail_ != kNoNode) nodes_[tail_].next_in_time = index;
+  tail_ = index;
+  if (sweep_ == kNoNode) sweep_ = index;
+  if (head_ == kNoNode) {
+    head_ = index;
+    oldest_ = std::min(oldest_, time);
+  }
+  return index;
+}
+
+uint32_t WindowState::insert_late(Time time, Code key, RowRef row) {
+  const uint32_t index = append(time, key, row, nullptr);
+  nodes_[index].mark(TNode::kLate);
+  late_.push_back({time, index});
+  std::push_heap(late_.begin(), late_.end(), LaterFirst{});
+  oldest_ = std::min(oldest_, time);
+  return index;
+}
+
+uint32_t WindowState::pop_late() {
+  std::pop_heap(late_.begin(), late_.end(), LaterFirst{});
+  const uint32_t index = late_.back().node;
+  late_.pop_back();
+  return index;
+}
+
+void WindowState::refresh_oldest() {
+  oldest_ = head_ == kNoNode ? kEnd : nodes_[head_].time;
+  if (!late_.empty()) oldest_ = std::min(oldest_, late_.front().time);
+}
+
+void WindowState::take_out(TNode& node) {
+  node.mark(TNode::kDead);
+  count_out(node);
+  ++(node.is(TNode::kLate) ? purged_late_ : purged_);
+}
+
+void WindowState::unlink_from_value_list(INode& key, uint32_t previous, uint32_t index) {
+  TNode& node = nodes_[index];
+  if (previous == kNoNode) {
+    key.head = node.next_in_value;
+  } else {
+    nodes_[previous].next_in_value = node.next_in_value;
+  }
+  if (key.tail() == index) key.set_tail(previous);
+  node.mark(TNode::kOffValueList);
+}
+
+void WindowState::drop_dead_head(INode& key) {
+  while (key.head != kNoNode && nodes_[key.head].is(TNode::kDead)) {
+    unlink_from_value_list(key, kNoNode, key.head);
+  }
+}
+
+bool WindowState::has_live_rows(INode& key) {
+  drop_dead_head(key);
+  return key.has_rows();
+}
+
+void WindowState::mark_last_promised(INode& key) { nodes_[key.tail()].mark(TNode::kLastPromised); }
+
+void WindowState::sweep() {
+  const size_t allowed = live_ == 0 ? 0 : kSlackRows;
+  if (expired_ > allowed) free_expired(expired_ - allowed / 2);
+  if (purged_ + purged_late_ > (live_ == 0 ? 0 : live_ / 4 + kSlackRows / 2)) free_purged();
+}
+
+void WindowState::sweep_all() {
+  free_expired(expired_);
+  if (purged_ + purged_late_ > 0) free_purged();
+}
+
+// Expired rows are freed in the order in which they came. Blocks of them have their keys' slots fetched ahead.
+void WindowState::free_expired(size_t count) {
+  std::array<uint32_t, kFreeBlock> block;
+  while (count > 0) {
+    const size_t size = std::min(count, kFreeBlock);
+    uint32_t at = sweep_;
+    for (size_t i = 0; i < size; ++i) {
+      const TNode& node = nodes_[at];
+      if (!node.is(TNode::kOffValueList)) index_.prefetch(node.key);
+      block[i] = at;
+      at = node.next_in_time;
+    }
+    sweep_ = at;
+    for (size_t i = 0; i < size; ++i) {
+      const TNode& node = nodes_[block[i]];
+      if (!node.is(TNode::kOffValueList)) {
+        INode* key = index_.find(node.key);
+        drop_dead_head(*key);
+        remove_if_idle(key);
+      }
+      nodes_.release(block[i]);
+    }
+    count -= size;
+    expired_ -= size;
+  }
+  if (sweep_ == kNoNode) tail_ = kNoNode;
+}
+
+// Purged rows lie among live ones, so this walks the list from head_ on; it is called when enough of them have gathered to pay.
+void WindowState::free_purged() {
+  free_expired(expired_);
+  uint32_t previous = kNoNode;
+  for (uint32_t at = head_; at != kNoNode;) {
+    const uint32_t following = nodes_[at].next_in_time;
+    if (nodes_[at].is(TNode::kDead)) {
+      (previous == kNoNode ? head_ : nodes_[previous].next_in_time) = following;
+      nodes_.release(at);
+    } else {
+      previous = at;
+    }
+    at = following;
+  }
+  sweep_ = head_;
+  tail_ = previous;
+  purged_ = 0;
+  std::erase_if(late_, [&](const LateRow& late) {
+    const bool dead = nodes_[late.node].is(TNode::kDead);
+    if (dead) nodes_.release(late.node);
+    return dead;
+  });
+  std::make_heap(late_.begin(), late_.end(), LaterFirst{});
+  purged_late_ = 0;
+  refresh_oldest();
+}
+
+std::vector<RowRef> WindowState::move_rows_to(uint32_t batch) {
+  std::vector<RowRef> from;
+  from.reserve(live_);
+  for_each_row([&](TNode& node) {
+    from.push_back(node.row());
+    node.set_row({batch, static_cast<uint32_t>(from.size() - 1)});
+  });
+  batch_rows_.assign(std::max<size_t>(batch_rows_.size(), batch + 1), 0);
+  batch_rows_[batch] = static_cast<uint32_t>(live_);
+  empty_batches_.clear();
+  return from;
+}
+
+size_t WindowState::memory_bytes() const {
+  return nodes_.memory_bytes() + index_.memory_bytes() + late_.capacity() * sizeof(LateRow) +
+         batch_rows_.capacity() * sizeof(uint32_t);
+}
+
+// Rows as columns, time list first. Only where late rows stand among others does a value list differ from that order: such
+// lists are written out.
+void WindowState::save(ArchiveWriter& out) {
+  sweep_all();
+  std::vector<Time> times;
+  std::vector<Code> keys;
+  std::vector<uint8_t> marks;
+  std::unordered_map<const TNode*, uint32_t> number;
+  std::unordered_set<Code> mixed;
+  for_each_row([&](TNode& node) {
+    if (!late_.empty()) number.emplace(&node, static_cast<uint32_t>(times.size()));
+    if (node.is(TNode::kLate)) mixed.insert(node.key);
+    times.push_back(node.time);
+    keys.push_back(node.key);
+    marks.push_back(static_cast<uint8_t>(node.is(TNode::kMatched) | node.is(TNode::kLastPromised) << 1 |
+                                         node.is(TNode::kLate) << 2));
+  });
+  std::vector<uint32_t> lists;
+  for (const Code key : mixed) {
+    for (uint32_t at = index_.find(key)->head; at != kNoNode; at = nodes_[at].next_in_value) {
+      lists.push_back(number.at(&nodes_[at]));
+    }
+  }
+  out.array(times);
+  out.array(keys);
+  out.array(marks);
+  out.array(lists);
+}
+
+void WindowState::load(ArchiveReader& in) {
+  SJ_CHECK(live_ == 0 && nodes_.used() == 0, "a snapshot can only be loaded into an empty state");
+  const auto times = in.array<Time>();
+  const auto keys = in.array<Code>();
+  const auto marks = in.array<uint8_t>();
+  const auto lists = in.array<uint32_t>();
+  if (keys.size() != times.size() || marks.size() != times.size()) throw DamagedArchive("row columns differ in length");
+  std::vector<uint32_t> nodes;
+  nodes.reserve(times.size());
+  for (size_t i = 0; i < times.size(); ++i) {
+    const RowRef row{0, static_cast<uint32_t>(i)};
+    const bool late = (marks[i] & 4) != 0;
+    nodes.push_back(late ? insert_late(times[i], keys[i], row) : insert(times[i], keys[i], row));
+    if (marks[i] & 1) nodes_[nodes.back()].mark(TNode::kMatched);
+    if (marks[i] & 2) nodes_[nodes.back()].mark(TNode::kLastPromised);
+  }
+  std::unordered_set<Code> started;
+  for (const uint32_t number : lists) {
+    if (number >= nodes.size()) throw DamagedArchive("a value list names a row that is not there");
+    const uint32_t index = nodes[number];
+    INode& key = *index_.find(nodes_[index].key);
+    if (started.insert(key.key).second) {
+      key.head = index;
+    } else {
+      nodes_[key.tail()].next_in_value = index;
+    }
+    key.set_tail(index);
+    nodes_[index].next_in_value = kNoNode;
+  }
+}
+
+std::string WindowState::validate() const {
+  if (const std::string broken = nodes_.validate(); !broken.empty()) return broken;
+  if (const std::string broken = index_.validate(); !broken.empty()) return broken;
+
+  size_t expired = 0;
+  uint32_t at = sweep_;
+  for (; at != head_ && at != kNoNode; at = nodes_[at].next_in_time, ++expired) {
+    if (!nodes_[at].is(TNode::kDead)) return "time list: a live row lies before the head";
+  }
+  if (expired != expired_) return "time list: the count of expired rows is wrong";
+  size_t live = 0;
+  size_t purged = 0;
+  uint32_t last = sweep_ == head_ ? kNoNode : tail_;
+  Time before = kBeginning;
+  for (at = head_; at != kNoNode; last = at, at = nodes_[at].next_in_time) {
+    const TNode& node = nodes_[at];
+    if (node.time < before) return "time list: not in time order";
+    before = node.time;
+    ++(node.is(TNode::kDead) ? purged : live);
+    if (node.is(TNode::kDead) && !node.is(TNode::kOffValueList)) return "time list: a purged row is still on its value list";
+  }
+  if (purged != purged_) return "time list: the count of purged rows is wrong";
+  if (head_ != kNoNode && last != tail_) return "time list: the tail is not the last row";
+  size_t purged_late = 0;
+  for (const LateRow& row : late_) ++(nodes_[row.node].is(TNode::kDead) ? purged_late : live);
+  if (purged_late != purged_late_) return "late heap: the count of purged rows is wrong";
+  if (live != live_) return "state: the count of live rows is wrong";
+  size_t in_batches = 0;
+  for (const uint32_t rows : batch_rows_) in_batches += rows;
+  if (in_batches != live_) return "state: the live rows of the batches do not add up";
+  if (live + dead_rows() != nodes_.used()) return "state: rows have leaked from the slab";
+
+  size_t listed = 0;
+  std::string broken;
+  index_.for_each([&](const INode& key) {
+    bool seen_live = false;
+    bool promised = false;
+    uint32_t tail = kNoNode;
+    for (uint32_t row = key.head; row != kNoNode; tail = row, row = nodes_[row].next_in_value) {
+      const TNode& node = nodes_[row];
+      if (node.key != key.key) broken = "value list: a row of another key";
+      if (node.is(TNode::kOffValueList)) broken = "value list: a row that is marked as gone from it";
+      if (node.is(TNode::kDead) && seen_live) broken = "value list: a dead row behind a live one";
+      if (!node.is(TNode::kDead)) {
+        seen_live = true;
+        ++listed;
+        promised |= node.is(TNode::kLastPromised);
+      }
+    }
+    if (tail != (key.has_rows() ? key.tail() : kNoNode)) broken = "value list: the tail is not the last row";
+    if (!key.has_rows() && key.flag() == PunctuationFlag::kNone) broken = "I-Node index: a key with neither rows nor flag";
+    if (key.flag() == PunctuationFlag::kPunctuated && !promised) broken = "value list: a punctuated key without a last promised row";
+    if (key.flag() == PunctuationFlag::kPropagated && seen_live) broken = "value list: a propagated key with live rows";
+  });
+  if (!broken.empty()) return broken;
+  if (listed != live_) return "value list: a live row is on no value list";
+  return {};
+}
+
+}  // namespace streamjoin

@@ -1,0 +1,257 @@
+// WindowState: the rows of one stream that may still find a partner.
+//
+//                 freed |  dead, to be freed  |  live, some purged   |
+//   time list   ........|--[T]--[T]--[T]------|--[T]--[x]--[T]--[T]--|      in time order
+//                        ^sweep_               ^head_           ^tail_
+//   value list    I-Node(key) -> [dead] -> [live] -> [live]                 in arrival order
+//   late heap     rows that came behind the clock, smallest time first; they are on no time list
+//
+// Deletion is lazy. Invalidation moves head_ on and touches nothing but the row; purge clears a value list and leaves its rows on
+// the time list. Whoever next walks past a dead row unlinks it, and sweep() sees to the keys that nobody walks again.
+//
+// Invariants (validate() checks them):
+//   1. A live row is on the value list of its key, and on the time list or the late heap.
+//   2. The time list is in time order. Dead rows are a prefix of their value list.
+//   3. A key is in the index if it has rows on its value list or a punctuation flag; not otherwise.
+//   4. After sweep(): dead rows <= live rows / 4 + kSlackRows; none of either when no row is live.
+//   5. A punctuated key has exactly one row marked as the last promised one.
+// Cost: every operation O(1) a row it touches, amortised. Owned by one join; one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "streamjoin/base/archive.h"
+#include "streamjoin/base/code.h"
+#include "streamjoin/base/time.h"
+#include "streamjoin/memory/slab.h"
+#include "streamjoin/state/i_node_index.h"
+#include "streamjoin/state/key_dictionary.h"
+#include "streamjoin/state/nodes.h"
+
+namespace streamjoin {
+
+/// What to do with a row after it was visited.
+enum class Visit : uint8_t { kKeep, kTakeOut, kStop };
+
+class WindowState {
+ public:
+  static constexpr size_t kSlackRows = 256;
+
+  /// With a dictionary, every I-Node holds a reference to its key's entry there.
+  explicit WindowState(KeyDictionary* dictionary) : dictionary_(dictionary) {}
+
+  // ---- rows -------------------------------------------------------------------------------------------------------------
+
+  /// Stores a row that is not older than any row stored in order. `key_node`, if given, is the I-Node found for its key.
+  uint32_t insert(Time time, Code key, RowRef row, INode* key_node = nullptr);
+  /// Stores a row that came behind the clock.
+  uint32_t insert_late(Time time, Code key, RowRef row);
+
+  /// Visits the live rows of a key, oldest arrival first: `visit(index, TNode&) -> Visit`. Unlinks the dead rows it passes.
+  template <typename Visitor>
+  void walk(INode& key, Visitor visitor);
+
+  /// The same without unlinking: nothing changes.
+  template <typename Visitor>
+  void look(const INode& key, Visitor visitor) const;
+
+  /// Takes out every live row older than `limit`, oldest first, after `leaving(TNode&)`.
+  template <typename Leaving>
+  void invalidate_before(Time limit, Leaving leaving);
+
+  /// Takes out every live row of a key after `leaving(TNode&)`. The I-Node stays, without rows. Returns how many.
+  template <typename Leaving>
+  size_t purge(INode& key, Leaving leaving);
+
+  /// Whether every value list is in time order, so that a walk may stop at the first row beyond its window.
+  bool in_time_order() const { return late_.empty(); }
+
+  /// Time of the row that leaves next, or kEnd. Nothing is to be invalidated before that.
+  Time oldest() const { return oldest_; }
+
+  /// Frees dead rows until the bound of invariant 4 holds. Cheap to call often; call it when no node index is in use.
+  void sweep();
+  /// Frees every dead row.
+  void sweep_all();
+
+  /// Batches whose last live row has gone since the last call.
+  std::vector<uint32_t> take_empty_batches() { return std::exchange(empty_batches_, {}); }
+  size_t rows_of_batch(uint32_t batch) const { return batch < batch_rows_.size() ? batch_rows_[batch] : 0; }
+  /// Moves all live rows to `batch`, in the order of for_each_row, and says where they were. Every other batch is then empty.
+  std::vector<RowRef> move_rows_to(uint32_t batch);
+
+  TNode& node(uint32_t index) { return nodes_[index]; }
+  const TNode& node(uint32_t index) const { return nodes_[index]; }
+  void prefetch(uint32_t index) const { nodes_.prefetch(index); }
+
+  /// Live rows, in the order of the time list, then of the late rows.
+  template <typename Visitor>
+  void for_each_row(Visitor visitor);
+
+  // ---- keys -------------------------------------------------------------------------------------------------------------
+
+  INodeIndex& index() { return index_; }
+  const INodeIndex& index() const { return index_; }
+  INode& find_or_add_key(Code key);
+  /// Unlinks dead rows at the head of the list. True if live rows remain.
+  bool has_live_rows(INode& key);
+  /// The newest live row of the key becomes the one whose end closes it.
+  void mark_last_promised(INode& key);
+  /// Removes the I-Node if it has neither rows nor a flag. True if it did.
+  bool remove_if_idle(INode* key);
+  /// Holds a key's dictionary entry beyond its I-Node, or lets it go.
+  void hold_key(Code key) {
+    if (dictionary_ != nullptr) dictionary_->reference(key);
+  }
+  void let_key_go(Code key) {
+    if (dictionary_ != nullptr) released_keys_.push_back(key);
+  }
+  /// Keys whose I-Nodes went away since the last call; their dictionary references are for the caller to release.
+  std::vector<Code> take_released_keys() { return std::exchange(released_keys_, {}); }
+
+  // ---- the whole --------------------------------------------------------------------------------------------------------
+
+  size_t live_rows() const { return live_; }
+  size_t dead_rows() const { return expired_ + purged_ + purged_late_; }
+  size_t memory_bytes() const;
+  std::string validate() const;
+  void save(ArchiveWriter& out);
+  void load(ArchiveReader& in);
+
+ private:
+  struct LateRow {
+    Time time;
+    uint32_t node;
+  };
+
+  uint32_t append(Time time, Code key, RowRef row, INode* key_node);
+  void take_out(TNode& node);
+  void count_out(const TNode& node) {
+    const uint32_t batch = node.row().batch;
+    --live_;
+    if (--batch_rows_[batch] == 0) empty_batches_.push_back(batch);
+  }
+  void unlink_from_value_list(INode& key, uint32_t previous, uint32_t index);
+  void drop_dead_head(INode& key);
+  void free_expired(size_t count);
+  void free_purged();
+  void refresh_oldest();
+  template <typename Leaving>
+  void invalidate_late_before(Time limit, Leaving leaving);
+  uint32_t pop_late();
+
+  Slab<TNode> nodes_;
+  INodeIndex index_;
+  KeyDictionary* dictionary_;
+  std::vector<LateRow> late_;  // a heap, smallest time first
+  std::vector<Code> released_keys_;
+  std::vector<uint32_t> batch_rows_;  // live rows, by batch
+  std::vector<uint32_t> empty_batches_;
+  uint32_t sweep_ = kNoNode;
+  uint32_t head_ = kNoNode;
+  uint32_t tail_ = kNoNode;
+  Time oldest_ = kEnd;
+  size_t live_ = 0;
+  size_t expired_ = 0;      // dead, before head_
+  size_t purged_ = 0;       // dead, from head_ on
+  size_t purged_late_ = 0;  // dead, still on the late heap
+};
+
+// ---- the hot loops ------------------------------------------------------------------------------------------------------
+
+template <typename Visitor>
+inline void WindowState::walk(INode& key, Visitor visitor) {
+  drop_dead_head(key);
+  uint32_t previous = kNoNode;
+  for (uint32_t at = key.head; at != kNoNode;) {
+    TNode& node = nodes_[at];
+    const uint32_t following = node.next_in_value;
+    if (following != kNoNode) nodes_.prefetch(following);
+    const Visit visit = visitor(at, node);
+    if (visit == Visit::kStop) return;
+    if (visit == Visit::kTakeOut) {
+      take_out(node);
+      unlink_from_value_list(key, previous, at);
+    } else {
+      previous = at;
+    }
+    at = following;
+  }
+}
+
+template <typename Visitor>
+inline void WindowState::look(const INode& key, Visitor visitor) const {
+  for (uint32_t at = key.head; at != kNoNode; at = nodes_[at].next_in_value) {
+    if (nodes_[at].is(TNode::kDead)) continue;
+    if (visitor(at, nodes_[at]) == Visit::kStop) return;
+  }
+}
+
+template <typename Leaving>
+inline void WindowState::invalidate_before(Time limit, Leaving leaving) {
+  if (oldest_ >= limit) return;
+  if (!late_.empty()) invalidate_late_before(limit, leaving);
+  while (head_ != kNoNode) {
+    TNode& node = nodes_[head_];
+    if (node.is(TNode::kDead)) {
+      --purged_;
+    } else {
+      if (node.time >= limit) break;
+      node.mark(TNode::kDead);
+      count_out(node);
+      leaving(node);
+    }
+    ++expired_;
+    head_ = node.next_in_time;
+  }
+  refresh_oldest();
+}
+
+template <typename Leaving>
+void WindowState::invalidate_late_before(Time limit, Leaving leaving) {
+  while (!late_.empty() && late_.front().time < limit) {
+    const uint32_t index = pop_late();
+    TNode& node = nodes_[index];
+    if (node.is(TNode::kDead)) {
+      --purged_late_;
+    } else {
+      // A late row is dead in the midst of its value list, so it leaves it now: dead rows stay a prefix.
+      INode& key = *index_.find(node.key);
+      uint32_t previous = kNoNode;
+      for (uint32_t at = key.head; at != index; at = nodes_[at].next_in_value) previous = at;
+      unlink_from_value_list(key, previous, index);
+      node.mark(TNode::kDead);
+      count_out(node);
+      leaving(node);
+      remove_if_idle(index_.find(node.key));
+    }
+    nodes_.release(index);
+  }
+}
+
+template <typename Leaving>
+inline size_t WindowState::purge(INode& key, Leaving leaving) {
+  size_t count = 0;
+  walk(key, [&](uint32_t, TNode& node) {
+    leaving(node);
+    ++count;
+    return Visit::kTakeOut;
+  });
+  return count;
+}
+
+template <typename Visitor>
+inline void WindowState::for_each_row(Visitor visitor) {
+  for (uint32_t at = head_; at != kNoNode; at = nodes_[at].next_in_time) {
+    if (!nodes_[at].is(TNode::kDead)) visitor(nodes_[at]);
+  }
+  for (const LateRow& late : late_) {
+    if (!nodes_[late.node].is(TNode::kDead)) visitor(nodes_[late.node]);
+  }
+}
+
+}  // namespace streamjoin

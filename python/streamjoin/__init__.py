@@ -1,0 +1,66 @@
+"""streamjoin: joins event streams inside time windows, with state that is proved to stay bounded.
+
+>>> import streamjoin as sj
+>>> query = sj.Query(
+...     [sj.Stream("auction", time="opened_at", window="12 hours"), sj.Stream("bid", time="placed_at", window="0 s")],
+...     on=["auction.item_id = bid.item_id"],
+... )
+>>> query.check().safe
+True
+"""
+
+
+try:
+    from streamjoin import _core
+except ImportError as error:  # pragma: no cover - only in a source tree that was not built
+    raise ImportError(
+        "streamjoin's native module is not built; in a source tree run 'pip install .' first, and start Python elsewhere"
+    ) from error
+
+from streamjoin import kernels
+from streamjoin.errors import (
+    DataError,
+    LateRowError,
+    PunctuationViolation,
+    QueryError,
+    SnapshotError,
+    StreamJoinError,
+    UnsafeQueryError,
+)
+from streamjoin.operator import Operator
+from streamjoin.output import Output, Stats
+from streamjoin.patterns import ANY, EMPTY, Range
+from streamjoin.predicates import band, distance
+from streamjoin.query import InOrder, Query, Stream
+from streamjoin.safety import SafetyReport
+from streamjoin.windows import between, follows, path, within
+
+__version__ = _core.__version__
+
+__all__ = [
+    "ANY",
+    "EMPTY",
+    "DataError",
+    "InOrder",
+    "LateRowError",
+    "Operator",
+    "Output",
+    "PunctuationViolation",
+    "Query",
+    "QueryError",
+    "Range",
+    "SafetyReport",
+    "SnapshotError",
+    "Stats",
+    "Stream",
+    "StreamJoinError",
+    "UnsafeQueryError",
+    "__version__",
+    "band",
+    "between",
+    "distance",
+    "follows",
+    "kernels",
+    "path",
+    "within",
+]

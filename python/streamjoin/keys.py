@@ -1,0 +1,192 @@
+"""Join attributes between Arrow and the native core.
+
+| Arrow type                                             | kind    | as                                         |
+| ------------------------------------------------------ | ------- | ------------------------------------------ |
+| integers, booleans, dates, times, durations, timestamps | integer | int64, timestamps in the finer unit        |
+| floats                                                 | real    | double; NaN equals NaN, -0.0 equals 0.0    |
+| strings, binary                                        | bytes   | 64-bit offsets and bytes                   |
+| decimals, 64-bit unsigned integers                     | decimal | 16 or 32 bytes, at the larger scale        |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from streamjoin.errors import DataError, QueryError
+
+UNITS = ("s", "ms", "us", "ns")
+NativeColumn = tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, npt.NDArray[np.uint8] | None]
+
+
+@dataclass(frozen=True)
+class KeyAttribute:
+    """One join attribute of two streams: how its values become native ones. `shared` is the Arrow type both sides fit in."""
+
+    kind: str
+    width: int
+    shared: pa.DataType
+
+    @staticmethod
+    def of(left: pa.DataType, right: pa.DataType, *, what: str) -> KeyAttribute:
+        """Choose the kind for a pair of columns; QueryError if their types cannot be equal."""
+        left, right = _plain(left), _plain(right)
+        for one, other in ((left, right), (right, left)):
+            if pa.types.is_null(one):
+                left = right = other
+        shared = _shared(left, right)
+        if shared is None:
+            raise QueryError(f"{what}: expected columns whose values can be equal, got {left} and {right}")
+        if pa.types.is_floating(shared):
+            return KeyAttribute("real", 0, shared)
+        if pa.types.is_large_binary(shared) or pa.types.is_large_string(shared):
+            return KeyAttribute("bytes", 0, shared)
+        if pa.types.is_decimal(shared):
+            return KeyAttribute("decimal", shared.bit_width // 8, shared)
+        return KeyAttribute("integer", 0, shared)
+
+    def native(self, column: pa.Array) -> NativeColumn:
+        """Return a column as the core reads it: values, offsets of bytes, and which are valid (None: all)."""
+        column = column.cast(self.shared) if column.type != self.shared else column
+        valid = None
+        if column.null_count:
+            valid = pc.is_valid(column).to_numpy(zero_copy_only=False).view(np.uint8)
+        if self.kind == "bytes":
+            return (*_bytes(column), valid)
+        if self.kind == "decimal":
+            return _buffer(column, 1, np.uint8, self.width), None, valid
+        if pa.types.is_boolean(self.shared):
+            column = column.cast(pa.uint8())
+        dtype = np.float64 if self.kind == "real" else np.int64
+        width = column.type.bit_width // 8
+        source = _buffer(column, 1, _dtype(column.type), width)
+        return np.ascontiguousarray(source, dtype=dtype), None, valid
+
+    def native_scalar(self, value: Any, type_: pa.DataType, *, what: str) -> Any:
+        """Return one value of a column of type `type_`; DataError if it is none."""
+        try:
+            scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, type=type_)
+            column = pa.array([scalar.as_py() if scalar.type != type_ else scalar], type=type_)
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+            raise DataError(f"{what}: expected a value of type {type_}, got {value!r}") from error
+        values, offsets, valid = self.native(column)
+        if valid is not None:
+            return None
+        if self.kind == "bytes":
+            assert offsets is not None
+            return values[offsets[0] : offsets[1]].tobytes()
+        if self.kind == "decimal":
+            return values[: self.width].tobytes()
+        return values[0].item()
+
+    def arrow(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
+        """Return native values as an Arrow column of type `type_`."""
+        values, offsets, valid = column
+        assert valid is not None
+        null = valid == 0
+        if self.kind == "bytes":
+            assert offsets is not None
+            bitmap = pa.array(~null).buffers()[1]
+            data: pa.Array = pa.LargeBinaryArray.from_buffers(
+                pa.large_binary(), len(null), [bitmap, pa.py_buffer(offsets), pa.py_buffer(values)]
+            )
+            return data.cast(self.shared).cast(type_)
+        if self.kind == "decimal":
+            bitmap = pa.array(~null).buffers()[1]
+            data = pa.Array.from_buffers(self.shared, len(null), [bitmap, pa.py_buffer(values)])
+            return data.cast(type_)
+        if self.kind == "real":
+            return pa.array(values, mask=null).cast(self.shared).cast(type_)
+        integers = pa.array(values, type=pa.int64(), mask=null)
+        width = self.shared.bit_width
+        narrow = integers.cast(pa.int32()) if width == 32 and not pa.types.is_integer(self.shared) else integers
+        return narrow.cast(self.shared).cast(type_, safe=False)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    """Take dictionary, run-end and extension encodings off: they say how values are stored, not which they are."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return _plain(type_.storage_type)
+    if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
+        return _plain(type_.value_type)
+    return type_
+
+
+def _shared(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    both = (left, right)
+    if all(map(pa.types.is_integer, both)) and any(map(pa.types.is_uint64, both)):
+        return pa.decimal128(20, 0)
+    if all(map(pa.types.is_integer, both)):
+        return pa.int64()
+    if all(map(_is_exact, both)):
+        return _shared_decimal(left, right)
+    if all(map(pa.types.is_floating, both)):
+        return pa.float64()
+    if all(map(_is_string, both)):
+        return pa.large_string()
+    if all(map(_is_binary, both)):
+        return pa.large_binary()
+    if all(map(pa.types.is_boolean, both)):
+        return left
+    if all(map(pa.types.is_date, both)):
+        return left if left == right else pa.date64()
+    for same in (pa.types.is_timestamp, pa.types.is_duration):
+        if all(map(same, both)) and (not pa.types.is_timestamp(left) or (left.tz is None) == (right.tz is None)):
+            unit = max(left.unit, right.unit, key=UNITS.index)
+            return pa.timestamp(unit, left.tz) if pa.types.is_timestamp(left) else pa.duration(unit)
+    if all(map(pa.types.is_time, both)):
+        unit = max(left.unit, right.unit, key=UNITS.index)
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    return None
+
+
+def _is_exact(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_decimal(type_) or pa.types.is_integer(type_))
+
+
+def _is_string(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    return any(kind(type_) for kind in kinds)
+
+
+def _shared_decimal(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    shapes = [(t.precision, t.scale) if pa.types.is_decimal(t) else (20, 0) for t in (left, right)]
+    scale = max(scale for _, scale in shapes)
+    precision = max(precision - own_scale for precision, own_scale in shapes) + scale
+    if precision <= 38:
+        return pa.decimal128(precision, scale)
+    return pa.decimal256(precision, scale) if precision <= 76 else None
+
+
+def _dtype(type_: pa.DataType) -> npt.DTypeLike:
+    if pa.types.is_floating(type_):
+        return np.dtype(f"f{type_.bit_width // 8}")
+    return np.dtype(f"i{type_.bit_width // 8}") if not pa.types.is_uint8(type_) else np.dtype("u1")
+
+
+def _buffer(column: pa.Array, number: int, dtype: npt.DTypeLike, width: int) -> npt.NDArray[Any]:
+    """View the values of a fixed-width column, whatever lies under its nulls."""
+    buffer = column.buffers()[number]
+    if buffer is None or len(column) == 0:
+        return np.empty(0, dtype=dtype)
+    size = np.dtype(dtype).itemsize
+    count = len(column) * width // size
+    return np.frombuffer(buffer, dtype=dtype, count=count, offset=column.offset * width)
+
+
+def _bytes(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    if len(column) == 0:
+        return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
+    _, offsets, data = column.buffers()
+    positions = np.frombuffer(offsets, dtype=np.int64, count=len(column) + 1, offset=column.offset * 8)
+    values = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, dtype=np.uint8)
+    return values, positions

@@ -1,0 +1,73 @@
+"""What an operator gives back: `Output` for each call, `Stats` on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import pyarrow as pa
+
+PerStream = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Output:
+    """The outcome of one call, as Arrow tables.
+
+    `rows`: result rows, columns `<stream>_<column>`, null where an outer side is missing.
+    `punctuations`: no result that comes later matches one of them. Join attributes of both streams (a constant), the ends of ranges
+    (`_low`, `_high`, null is open), `time`, `kind`; an attribute without constant and range is `*`.
+    `late`, `violations`: rows that were not joined, with the stream they came on.
+    """
+
+    rows: pa.Table
+    punctuations: pa.Table
+    late: pa.Table
+    violations: pa.Table
+
+    def __repr__(self) -> str:
+        """Return the sizes of the four tables."""
+        sizes = (f"{field.name}={getattr(self, field.name).num_rows}" for field in fields(self))
+        return f"Output({', '.join(sizes)})"
+
+
+@dataclass(frozen=True)
+class Stats:
+    """Counters since the operator began, and sizes now. Per stream where that makes sense. Prints as a table."""
+
+    rows_in: PerStream
+    rows_out: int
+    state_rows: PerStream
+    state_keys: PerStream
+    state_bytes: int
+    payload_bytes: PerStream
+    stored_rows: PerStream
+    dictionary_entries: int
+    punctuations_in: PerStream
+    punctuations_out: dict[str, int]
+    punctuations_held: PerStream
+    purged: PerStream
+    invalidated: PerStream
+    discarded_on_the_fly: PerStream
+    dropped_after_propagation: PerStream
+    violations: PerStream
+    late: PerStream
+
+    def __str__(self) -> str:
+        """Return a table: one line per counter, one column per stream."""
+        streams = list(self.rows_in)
+        lines = [["", *streams]]
+        for field in fields(self):
+            value: Any = getattr(self, field.name)
+            if field.name == "punctuations_out":
+                lines += [[f"{field.name} ({kind})", f"{count:,}"] for kind, count in value.items()]
+            elif isinstance(value, dict):
+                lines.append([field.name, *(f"{value[stream]:,}" for stream in streams)])
+            else:
+                lines.append([field.name, f"{value:,}"])
+        widths = [max(len(line[i]) for line in lines if i < len(line)) for i in range(1 + len(streams))]
+        rows = (
+            "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=False))]).rstrip()
+            for line in lines
+        )
+        return "\n".join(rows)

@@ -1,0 +1,318 @@
+"""The declaration of a query: plain, frozen data that refuses nonsense at once.
+
+    Stream, Stream, ...  +  on  +  within  +  where   --validate-->   equalities, windows, predicate
+
+Everything derived is computed when the query is made and never changes. No data, no native module.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from functools import partial
+from itertools import groupby, permutations
+from typing import Any, NamedTuple, TypeAlias
+
+from streamjoin.durations import Duration, format_duration, nanoseconds
+from streamjoin.errors import QueryError
+from streamjoin.predicates import CallablePredicate, ColumnRef, Predicate, column_ref, parse_where
+from streamjoin.safety import SafetyReport, check_safety, purge_steps
+from streamjoin.windows import AllPairs, Between, Path, WindowDeclaration, WindowMatrix
+
+Columns: TypeAlias = str | Sequence[str]
+
+CHOICES = {
+    "how": ("inner", "left", "right", "full", "left_semi", "left_anti"),
+    "algorithm": ("auto", "hash"),
+    "late": ("drop", "insert", "error"),
+    "on_violation": ("drop", "keep", "error"),
+    "purge": ("eager", "lazy"),
+}
+
+
+@dataclass(frozen=True)
+class InOrder:
+    """Disorder policy: each stream comes in its own time order. No buffer; results come as rows arrive."""
+
+
+class Equality(NamedTuple):
+    """A join predicate; the stream of `left` is declared before that of `right`. Null-safe: null = null."""
+
+    left: ColumnRef
+    right: ColumnRef
+    null_safe: bool
+
+    def __str__(self) -> str:
+        """Return it as it is written in `on`."""
+        return f"{self.left} {'<=>' if self.null_safe else '='} {self.right}"
+
+
+@dataclass(frozen=True, repr=False)
+class Stream:
+    """One input of a query.
+
+    `time` is the column with the event time. `window` says how long after its own time a row stays joinable.
+    `punctuations` are schemes: the columns (or tuples of columns) on which the stream can send punctuations.
+    `unique`: every row implies the punctuation of its own value; `clustered`: a change of value implies it.
+    `lifespan`: how long a punctuation of the stream is remembered.
+
+    >>> Stream("bid", time="placed_at", window="0 s", punctuations=["item_id"])
+    Stream('bid', time='placed_at', window='0 s', punctuations=('item_id',))
+    """
+
+    name: str
+    _: KW_ONLY
+    time: str
+    window: Duration | None = field(default=None, compare=False)
+    punctuations: Columns | Sequence[Columns] = field(default=(), compare=False)
+    unique: Columns | None = field(default=None, compare=False)
+    clustered: Columns | None = field(default=None, compare=False)
+    lifespan: Duration | None = field(default=None, compare=False)
+    window_ns: int | None = field(init=False)
+    lifespan_ns: int | None = field(init=False)
+    unique_columns: tuple[str, ...] | None = field(init=False)
+    clustered_columns: tuple[str, ...] | None = field(init=False)
+    schemes: tuple[tuple[str, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse nonsense and derive the plain data."""
+        if not isinstance(self.name, str) or not self.name.isidentifier():
+            raise QueryError(f"stream: the name must be an identifier such as 'bid', got {self.name!r}")
+        _columns(self.time, f"stream {self.name!r}, time", single=True)
+        if self.unique is not None and self.clustered is not None:
+            raise QueryError(f"stream {self.name!r}: expected unique or clustered, got both")
+        declared = (self.punctuations,) if isinstance(self.punctuations, str) else self.punctuations
+        if not isinstance(declared, Sequence):
+            raise QueryError(
+                f"stream {self.name!r}, punctuations: expected a list of columns, got {declared!r}"
+            )
+        schemes = [_columns(scheme, f"stream {self.name!r}, punctuations") for scheme in declared]
+        for option in ("unique", "clustered"):
+            value = getattr(self, option)
+            columns = None if value is None else _columns(value, f"stream {self.name!r}, {option}")
+            object.__setattr__(self, f"{option}_columns", columns)
+            schemes += [] if columns is None else [columns]
+        kept = tuple(scheme if isinstance(scheme, str) else tuple(scheme) for scheme in declared)
+        object.__setattr__(self, "punctuations", kept)
+        object.__setattr__(self, "schemes", tuple(dict.fromkeys(schemes)))
+        for option in ("window", "lifespan"):
+            object.__setattr__(self, f"{option}_ns", self._nanoseconds(option))
+
+    def _nanoseconds(self, option: str) -> int | None:
+        duration = getattr(self, option)
+        if duration is None:
+            return None
+        ns = nanoseconds(duration, what=f"stream {self.name!r}, {option}")
+        if ns < 0:
+            raise QueryError(f"stream {self.name!r}, {option}: must not be negative, got {duration!r}")
+        return ns
+
+    def __repr__(self) -> str:
+        """Return the call that declares it."""
+        return _call(self, positional=("name",))
+
+
+@dataclass(frozen=True, repr=False)
+class Query:
+    """A join of two or more streams.
+
+    >>> auction = Stream("auction", time="opened_at", window="12 hours", unique="item_id")
+    >>> bid = Stream("bid", time="placed_at", window="0 s", punctuations=["item_id"])
+    >>> query = Query([auction, bid], on=["auction.item_id = bid.item_id"])
+    >>> query.check().safe
+    True
+    """
+
+    streams: Sequence[Stream]
+    on: str | Sequence[str] = field(compare=False)
+    _: KW_ONLY
+    within: WindowDeclaration | Sequence[WindowDeclaration] = field(default=(), compare=False)
+    how: str = "inner"
+    where: str | Predicate | Callable[[dict[str, Any]], Any] | None = field(default=None, compare=False)
+    algorithm: str = "auto"
+    disorder: InOrder = field(default=InOrder())
+    late: str = "drop"
+    on_violation: str = "drop"
+    purge: str = "eager"
+    require_safe: bool = True
+    result_time: str | None = None
+    equalities: tuple[Equality, ...] = field(init=False)
+    windows: WindowMatrix = field(init=False)
+    predicate: Predicate | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Refuse nonsense and derive the plain data."""
+        derive = partial(object.__setattr__, self)
+        derive("streams", _streams(self.streams))
+        if not isinstance(self.on, Sequence):
+            raise QueryError(f"on: expected a list of texts such as 'a.x = b.y', got {self.on!r}")
+        derive("on", (self.on,) if isinstance(self.on, str) else tuple(self.on))
+        derive("within", self._declarations())
+        self._check_options()
+        derive("equalities", self._equalities())
+        own = [stream.window_ns for stream in self.streams]
+        derive("windows", WindowMatrix.close(self.stream_names, own, self.within))  # type: ignore[arg-type]
+        derive("predicate", self._predicate())
+        self._check_connected()
+
+    @property
+    def stream_names(self) -> tuple[str, ...]:
+        """The names of the streams, in declared order."""
+        return tuple(stream.name for stream in self.streams)
+
+    def stream_index(self, name: str) -> int:
+        """Return the place of a stream in the declared order."""
+        try:
+            return self.stream_names.index(name)
+        except ValueError:
+            raise QueryError(f"expected one of the streams {list(self.stream_names)}, got {name!r}") from None
+
+    def check(self) -> SafetyReport:
+        """Say whether the state of every stream stays bounded. Never raises."""
+        return check_safety(self)
+
+    def explain(self) -> str:
+        """Return the query, its windows after closure and what purges what, as text."""
+        lines = [f"{self.how} join, algorithm {self.algorithm}", "", "streams"]
+        for stream in self.streams:
+            schemes = ", ".join(f"({', '.join(scheme)})" for scheme in stream.schemes) or "none"
+            kept = stream.lifespan_ns
+            lifespan = "" if kept is None else f", lifespan {format_duration(kept)}"
+            lines.append(f"  {stream.name}: time {stream.time}, punctuations {schemes}{lifespan}")
+        lines += ["", "join predicates"]
+        lines += [f"  {equality}" for equality in self.equalities] or ["  none: time alone decides"]
+        lines += [f"  {self.predicate}  (residual)"] if self.predicate else []
+        lines += ["", "windows", *(f"  {line}" for line in self.windows.text().splitlines())]
+        lines += ["", "what purges the state of"]
+        for name in self.stream_names:
+            steps = groupby(purge_steps(self, name), key=lambda step: step.stream)
+            shown = [f"{other} {' or '.join(map(str, means))}" for other, means in steps]
+            lines.append(f"  {name}: {', then '.join(shown) or 'nothing'}")
+        return "\n".join([*lines, "", str(self.check())])
+
+    def __repr__(self) -> str:
+        """Return the call that declares it."""
+        return _call(self, positional=("streams", "on"))
+
+    def _declarations(self) -> tuple[WindowDeclaration, ...]:
+        declarations = self.within if isinstance(self.within, Sequence) else (self.within,)
+        for declaration in declarations:
+            if not isinstance(declaration, (AllPairs, Between, Path)):
+                expected = "expected within(), between(), follows(), path() or a list of them"
+                raise QueryError(f"within: {expected}, got {self.within!r}")
+        return tuple(declarations)
+
+    def _check_options(self) -> None:
+        for option, choices in CHOICES.items():
+            value = getattr(self, option)
+            if value not in choices:
+                raise QueryError(f"{option}: expected one of {list(choices)}, got {value!r}")
+        if self.how != "inner" and len(self.streams) > 2:
+            raise QueryError(f"how: a join of {len(self.streams)} streams must be 'inner', got {self.how!r}")
+        if not isinstance(self.disorder, InOrder):
+            raise QueryError(f"disorder: expected InOrder(), got {self.disorder!r}")
+        if not isinstance(self.require_safe, bool):
+            raise QueryError(f"require_safe: expected True or False, got {self.require_safe!r}")
+        if self.result_time is not None and (not isinstance(self.result_time, str) or not self.result_time):
+            raise QueryError(f"result_time: expected the name of a result column, got {self.result_time!r}")
+
+    def _equalities(self) -> tuple[Equality, ...]:
+        null_safe: dict[tuple[ColumnRef, ColumnRef], bool] = {}
+        for text in self.on:
+            left, right, safe = _equality(text)
+            for stream in (left.stream, right.stream):
+                if stream not in self.stream_names:
+                    names = list(self.stream_names)
+                    raise QueryError(f"on {text!r}: expected one of the streams {names}, got {stream!r}")
+            if left.stream == right.stream:
+                raise QueryError(f"on {text!r}: expected columns of two streams, got {left.stream!r} twice")
+            if self.stream_index(left.stream) > self.stream_index(right.stream):
+                left, right = right, left
+            # Of two predicates on the same columns the stricter one decides.
+            null_safe[left, right] = safe and null_safe.get((left, right), True)
+        return tuple(Equality(*pair, safe) for pair, safe in null_safe.items())
+
+    def _predicate(self) -> Predicate | None:
+        if self.where is None:
+            return None
+        if isinstance(self.where, str):
+            return parse_where(self.where, self.stream_names)
+        if not isinstance(self.where, Predicate):
+            if not callable(self.where):
+                raise QueryError(
+                    f"where: expected text, band(), distance() or a function, got {self.where!r}"
+                )
+            return CallablePredicate(self.where)
+        for stream, column in self.where.columns:
+            if stream not in self.stream_names:
+                names = list(self.stream_names)
+                raise QueryError(f"where {self.where}: {stream}.{column} is of none of the streams {names}")
+        return self.where
+
+    def _check_connected(self) -> None:
+        """Refuse streams that neither an equality nor a two-sided window ties to the rest."""
+        names = self.stream_names
+        equal = {frozenset((equality.left.stream, equality.right.stream)) for equality in self.equalities}
+        links = [
+            (names[i], names[j])
+            for i, j in permutations(range(len(names)), 2)
+            if frozenset((names[i], names[j])) in equal or self.windows.is_bounded(i, j)
+        ]
+        tied = {names[0]}
+        while more := {right for left, right in links if left in tied} - tied:
+            tied |= more
+        if loose := [name for name in names if name not in tied]:
+            raise QueryError(
+                f"on: nothing ties stream {names[0]!r} to {', '.join(map(repr, loose))}; expected an "
+                f"equality or a window that bounds their difference on both sides, got on={list(self.on)}"
+            )
+
+
+def _streams(streams: Sequence[Stream]) -> tuple[Stream, ...]:
+    if isinstance(streams, (str, Stream)) or not isinstance(streams, Sequence) or len(streams) < 2:
+        raise QueryError(f"streams: expected a list of two or more streams, got {streams!r}")
+    names = []
+    for stream in streams:
+        if not isinstance(stream, Stream):
+            raise QueryError(f"streams: expected Stream objects, got {stream!r}")
+        if stream.name in names:
+            raise QueryError(f"streams: names must differ, got {stream.name!r} twice")
+        names.append(stream.name)
+    return tuple(streams)
+
+
+def _equality(text: str) -> tuple[ColumnRef, ColumnRef, bool]:
+    what = f"on {text!r}, of the form 'a.x = b.y' or 'a.x <=> b.y'"
+    found = re.fullmatch(r"(.*?)(<=>|==?)(.*)", text, re.DOTALL) if isinstance(text, str) else None
+    if found is None:
+        raise QueryError(f"{what}: expected two columns and one of these operators, got {text!r}")
+    return column_ref(found[1], what=what), column_ref(found[3], what=what), found[2] == "<=>"
+
+
+def _columns(value: Columns, what: str, *, single: bool = False) -> tuple[str, ...]:
+    """Return one or several column names of a stream as a tuple."""
+    columns = (value,) if isinstance(value, str) else value
+    expected = "a column" if single else "a column or a tuple of different columns"
+    if not isinstance(columns, Sequence) or not columns or (single and not isinstance(value, str)):
+        raise QueryError(f"{what}: expected {expected}, got {value!r}")
+    for column in columns:
+        if not isinstance(column, str) or not column or columns.count(column) > 1:
+            raise QueryError(f"{what}: expected {expected}, got {value!r}")
+        if "." in column:
+            raise QueryError(f"{what}: expected a column of the stream, without its name, got {column!r}")
+    return tuple(columns)
+
+
+def _call(declaration: Any, *, positional: tuple[str, ...]) -> str:
+    """Write a declaration as the call that makes it, without the options left at their defaults."""
+    arguments = [repr(getattr(declaration, name)) for name in positional]
+    for option in fields(declaration):
+        value = getattr(declaration, option.name)
+        if (
+            option.init
+            and option.name not in positional
+            and (option.default is MISSING or value != option.default)
+        ):
+            arguments.append(f"{option.name}={value!r}")
+    return f"{type(declaration).__name__}({', '.join(arguments)})"

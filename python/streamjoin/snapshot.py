@@ -1,0 +1,68 @@
+"""The bytes of a snapshot: versioned, checksummed, and bound to the query they were taken of.
+
+    "STREAMJOIN" | version | checksum of all that follows | header length | header (JSON) | parts one behind the other
+
+The header holds the fingerprint of the query and the lengths of the parts. Parts are opaque here: the state of the native core, and per
+stream its schema and its live rows as an Arrow IPC stream.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from streamjoin.errors import SnapshotError
+
+MAGIC = b"STREAMJOIN"
+VERSION = 1
+_HEAD = struct.Struct("<10sI32s")
+_LENGTH = struct.Struct("<Q")
+
+
+def write(fingerprint: str, parts: Sequence[bytes]) -> bytes:
+    """Pack the parts of a snapshot."""
+    header = json.dumps({"query": fingerprint, "parts": [len(part) for part in parts]}).encode()
+    body = b"".join([_LENGTH.pack(len(header)), header, *parts])
+    return _HEAD.pack(MAGIC, VERSION, hashlib.sha256(body).digest()) + body
+
+
+def read(blob: bytes, fingerprint: str) -> list[bytes]:
+    """Return the parts of a snapshot; SnapshotError if it is damaged, newer, or of another query."""
+    blob = bytes(blob)
+    if len(blob) < _HEAD.size + _LENGTH.size or not blob.startswith(MAGIC):
+        raise SnapshotError(f"expected the bytes of a streamjoin snapshot, got {len(blob)} bytes that are none")
+    _, version, checksum = _HEAD.unpack_from(blob)
+    if version != VERSION:
+        newer = "made by a newer streamjoin" if VERSION < version < VERSION + 2**16 else "damaged"
+        raise SnapshotError(f"expected a snapshot of version {VERSION}, got version {version}: it is {newer}")
+    body = blob[_HEAD.size :]
+    if hashlib.sha256(body).digest() != checksum:
+        raise SnapshotError("the snapshot is damaged: its checksum does not match its content")
+    (length,) = _LENGTH.unpack_from(body)
+    header = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+    if header["query"] != fingerprint:
+        raise SnapshotError(f"expected a snapshot of this query:\n  {fingerprint}\ngot one of:\n  {header['query']}")
+    parts = []
+    at = _LENGTH.size + length
+    for size in header["parts"]:
+        parts.append(body[at : at + size])
+        at += size
+    return parts
+
+
+def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
+    """Return a batch with its schema as an Arrow IPC stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as stream:
+        stream.write_batch(batch)
+    return bytes(sink.getvalue())
+
+
+def batch_from_bytes(data: bytes) -> pa.RecordBatch:
+    """Read back what `batch_to_bytes` wrote."""
+    with pa.ipc.open_stream(data) as stream:
+        return stream.read_next_batch()
