@@ -170,7 +170,7 @@ class PlainWindowJoin {
       if (newest[i] != kNone) __builtin_prefetch(&other.row(newest[i]));
     }
     for (size_t i = 0; i < times.size(); ++i) {
-      const Time earliest = add_saturating(times[i], negate(other.window));
+      const Time earliest = add_saturating(times[i], -other.window);
       const Time latest = add_saturating(times[i], own.window);
       for (uint64_t arrival = newest[i]; arrival >= other.head;) {
         const Row& match = other.row(arrival);

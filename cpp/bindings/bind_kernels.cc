@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "streamjoin/base/check.h"
-#include "streamjoin/join/window_kernel.h"
+#include "streamjoin/engine/window_kernel.h"
 
 namespace py = pybind11;
 

@@ -82,7 +82,8 @@ class KeyAttribute:
             return values[offsets[0] : offsets[1]].tobytes()
         if self.kind == "decimal":
             return values[: self.width].tobytes()
-        return values[0].item()
+        number = values[0].item()
+        return number + 0.0 if self.kind == "real" else number  # -0.0 is 0.0
 
     def arrow(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
         """Return native values as an Arrow column of type `type_`."""

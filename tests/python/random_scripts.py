@@ -282,7 +282,7 @@ class _ScriptWriter:
         return None
 
     def _promised_by_both(self, key: Value) -> bool:
-        one_integer = len(self.kinds) == 1 and self.kinds[0] in INTEGERS
+        one_integer = len(self.kinds) == 1 and self.kinds[0] in INTEGERS and not self.rules.null_safe[0]
         return not one_integer and all(key in promised for promised in self.promised)
 
     def _nulls_allowed(self, attribute: int) -> bool:

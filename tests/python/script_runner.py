@@ -229,7 +229,8 @@ class Trial:
 
     def _settled_at_once(self, op: Punctuate) -> bool:
         if len(self.case.kinds) == 1:
-            return self.case.kinds[0] in INTEGERS or isinstance(op.patterns[0], Const | OneOf | Nothing)
+            is_integer = self.case.kinds[0] in INTEGERS and not self.case.rules.null_safe[0]
+            return is_integer or isinstance(op.patterns[0], Const | OneOf | Nothing)
         return all(isinstance(p, Const) for p in op.patterns)
 
     def _check_covered(self, expected: Step, seen: Observed) -> None:

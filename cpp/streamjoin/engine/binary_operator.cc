@@ -34,7 +34,7 @@ BinaryOperator::BinaryOperator(OperatorOptions options)
 Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys,
                             Predicate* predicate) {
   Results results;
-  expire_patterns(side);
+  expire_patterns();
   null_keys_.clear();
   const bool may_be_null = std::any_of(keys.begin(), keys.end(), [](const KeyColumn& key) { return key.valid != nullptr; });
   if (may_be_null) {
@@ -55,7 +55,7 @@ Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> tim
 
 Output BinaryOperator::advance(Side side, Time time) {
   Results results;
-  expire_patterns(side);
+  expire_patterns();
   join_->advance(side, add_saturating(time, 1), results);
   return finish_call(std::move(results));
 }
@@ -74,7 +74,7 @@ Output BinaryOperator::punctuate(Side side, std::vector<KeyPattern> patterns, Ti
   Results results;
   ++join_->counters(side).punctuations_in;
   if (time == kBeginning) time = join_->clock(side);
-  expire_patterns(side);
+  expire_patterns();
   for (KeyPattern& pattern : patterns) {
     pattern.normalise();
     if (!pattern.is_empty()) punctuate_one(side, pattern, time, results);
@@ -85,6 +85,8 @@ Output BinaryOperator::punctuate(Side side, std::vector<KeyPattern> patterns, Ti
 void BinaryOperator::punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results) {
   if (pattern.is_any()) {
     join_->end(side, time, results);
+    propagate_overlaps(other_side(side), pattern, time);
+    keys_.patterns(other_side(side)).forget_inside(pattern);
   } else if (keys_.direct()) {
     punctuate_direct(side, pattern.attributes[0], time, results);
   } else if (join_->takes_punctuation(side, time)) {
@@ -123,16 +125,15 @@ void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time t
   const Time expires = end_of(time, join_->options().sides[side].lifespan);
   const std::vector<Code> concerned = keys_.matching(pattern);
   for (const Code code : concerned) join_->punctuate_by_pattern(side, code, time, results);
+  join_->settle(time, results);
 
-  if (keys_.patterns(other).contains(pattern)) {
+  propagate_overlaps(other, pattern, time);
+  if (join_->has_ended(other) || keys_.patterns(other).contains(pattern)) {
     // Both streams have promised it all; the other's promise is the wider one and stays.
-    if (!closing_ends_results(type, other)) propagate(PropagationKind::kRegular, pattern, time);
     keys_.recover(side, concerned, *join_);
     return;
   }
-  for (const KeyPattern& inside : keys_.patterns(other).forget_inside(pattern)) {
-    if (!closing_ends_results(type, other)) propagate(PropagationKind::kRegular, inside, time);
-  }
+  keys_.patterns(other).forget_inside(pattern);
   keys_.recover(other, concerned, *join_);
   keys_.patterns(side).remember(pattern, time, expires);
   if (!closing_ends_results(type, side)) return;
@@ -148,15 +149,32 @@ void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time t
   }
 }
 
+// The other stream promises `pattern` now: where it overlaps with what `side` promised, the two have promised it together. Where one
+// promise alone ends all results, that was propagated before.
+void BinaryOperator::propagate_overlaps(Side side, const KeyPattern& pattern, Time time) {
+  if (closing_ends_results(join_->options().type, side)) return;
+  if (join_->has_ended(side)) {
+    propagate(PropagationKind::kRegular, pattern, time);
+    return;
+  }
+  keys_.patterns(side).for_each([&](const KeyPattern& promised, Time, Time) {
+    const KeyPattern both = promised.intersection(pattern);
+    if (!both.is_empty()) propagate(PropagationKind::kRegular, both, time);
+  });
+}
+
 void BinaryOperator::propagate(PropagationKind kind, const KeyPattern& pattern, Time time) {
   propagated_.push_back({kind, pattern, time, promised_until(time)});
   ++patterns_out_[static_cast<size_t>(kind)];
 }
 
-void BinaryOperator::expire_patterns(Side side) {
-  if (join_->options().sides[side].lifespan == kEnd) return;
-  for (const KeyPattern& pattern : keys_.patterns(side).expire(join_->clock(side))) {
-    std::erase_if(pending_[side], [&](const PendingPattern& pending) { return pending.pattern == pattern; });
+// Before each call: a clock has moved since a pattern was remembered.
+void BinaryOperator::expire_patterns() {
+  for (const Side side : {kLeft, kRight}) {
+    if (join_->options().sides[side].lifespan == kEnd) continue;
+    for (const KeyPattern& pattern : keys_.patterns(side).expire(join_->clock(side))) {
+      std::erase_if(pending_[side], [&](const PendingPattern& pending) { return pending.pattern == pattern; });
+    }
   }
 }
 

@@ -91,7 +91,8 @@ class BinaryOperator {
   void punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results);
   void punctuate_keys(Side side, const KeyPattern& pattern, Time time, Results& results);
   void propagate(PropagationKind kind, const KeyPattern& pattern, Time time);
-  void expire_patterns(Side side);
+  void propagate_overlaps(Side side, const KeyPattern& pattern, Time time);
+  void expire_patterns();
   void free_dead_rows();
   Output finish_call(Results&& results);
   void close_pending(const Results& results);

@@ -88,6 +88,8 @@ class BinaryJoin {
   void punctuate_by_pattern(Side side, Code key, Time time, Results& results);
   /// A key that an older pattern matches, new to the dictionary.
   void cover(Side side, Code key, Time expires) { sides_[side].promises.cover(key, key, expires); }
+  /// After all keys of a pattern: frees what they left and ends the output if nothing more can come.
+  void settle(Time time, Results& results);
   /// No pattern matches the key any more, or the key is gone.
   void uncover(Side side, Code key) { sides_[side].promises.uncover(key, key); }
   /// Whether a punctuation at `time` is still to be listened to.
@@ -100,6 +102,7 @@ class BinaryJoin {
   void finish(Time time, Results& results);
 
   Time clock(Side side) const { return sides_[side].clock; }
+  bool has_ended(Side side) const { return sides_[side].ended; }
   WindowState& state(Side side) { return sides_[side].rows; }
   const WindowState& state(Side side) const { return sides_[side].rows; }
   const Promises& promises(Side side) const { return sides_[side].promises; }
@@ -165,7 +168,6 @@ class BinaryJoin {
   void promise_range(Side side, Code low, Code high, Time time, bool announce, Results& results);
   void close_if_empty(Side side, Code key, Results& results);
   void end_output_if_done(Time time, Results& results);
-  void settle(Time time, Results& results);
 
   void emit(Side side, RowRef row, RowRef partner, Results& results);
   void emit_if_unmatched(Side side, const TNode& node, Results& results);

@@ -127,7 +127,7 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
     remembered.erase(key, key);
   }
   for (const auto& [first, last] : theirs.promises.covered_parts(low, high)) {
-    if (announce && !closing_ends_results(options_.type, other)) {
+    if (options_.codes_are_values && !closing_ends_results(options_.type, other)) {
       propagate(PropagationKind::kRegular, first, last, time, results);
     }
     remembered.erase(first, last);

@@ -35,6 +35,28 @@ bool AttributePattern::is_empty() const {
   return is_null(high) || (!low_open && high < low);
 }
 
+AttributePattern AttributePattern::intersection(const AttributePattern& other) const {
+  if (kind == Kind::kAny) return other;
+  if (other.kind == Kind::kAny) return *this;
+  if (kind == Kind::kConstant || other.kind == Kind::kConstant) {
+    const AttributePattern& constant = kind == Kind::kConstant ? *this : other;
+    const AttributePattern& rest = kind == Kind::kConstant ? other : *this;
+    return rest.matches(constant.low) ? constant : nothing();
+  }
+  AttributePattern both = *this;
+  if (!other.low_open && (low_open || low < other.low)) both.low = other.low;
+  if (!other.high_open && (high_open || high > other.high)) both.high = other.high;
+  both.low_open = low_open && other.low_open;
+  both.high_open = high_open && other.high_open;
+  return both;
+}
+
+KeyPattern KeyPattern::intersection(const KeyPattern& other) const {
+  KeyPattern both;
+  for (size_t i = 0; i < attributes.size(); ++i) both.attributes.push_back(attributes[i].intersection(other.attributes[i]));
+  return both;
+}
+
 bool KeyPattern::matches(std::span<const std::string_view> key) const {
   if (key.size() != attributes.size()) return false;
   for (size_t at = 0; at < key.size(); ++at) {

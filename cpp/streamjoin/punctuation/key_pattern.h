@@ -42,10 +42,13 @@ struct AttributePattern {
   static AttributePattern at_most(std::string high) {
     return {Kind::kRange, {}, std::move(high), true, false};
   }
+  /// A range whose ends are crossed.
+  static AttributePattern nothing() { return range(std::string(1, '\1'), std::string()); }
   static AttributePattern not_null() { return {Kind::kRange, {}, {}, true, true}; }
 
   bool matches(std::string_view attribute) const;
   bool contains(const AttributePattern& other) const;
+  AttributePattern intersection(const AttributePattern& other) const;
   /// A range with its ends crossed: matches nothing.
   bool is_empty() const;
   bool operator==(const AttributePattern&) const = default;
@@ -59,6 +62,8 @@ struct KeyPattern {
   /// Whether every key that `other` matches is matched here. A pattern that matches nothing is contained in
   /// every pattern.
   bool contains(const KeyPattern& other) const;
+  /// What both match: possibly nothing.
+  KeyPattern intersection(const KeyPattern& other) const;
   /// Every attribute `*`: all keys, which ends a stream.
   bool is_any() const;
   /// Every attribute a constant: one key.

@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "streamjoin/base/time.h"
-#include "streamjoin/join/grouped_rows.h"
+#include "streamjoin/engine/grouped_rows.h"
 
 namespace streamjoin {
 

@@ -1,4 +1,4 @@
-#include "streamjoin/join/grouped_rows.h"
+#include "streamjoin/engine/grouped_rows.h"
 
 #include <gtest/gtest.h>
 

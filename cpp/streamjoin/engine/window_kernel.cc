@@ -1,4 +1,4 @@
-#include "streamjoin/join/window_kernel.h"
+#include "streamjoin/engine/window_kernel.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,11 @@
 
 namespace streamjoin {
 namespace {
+
+/// A bound at an extreme is open and stays there.
+Time shifted(Time time, Duration bound) {
+  return bound == kBeginning || bound == kEnd ? bound : add_saturating(time, bound);
+}
 
 constexpr size_t kBlock = GroupedRows::kBlock;
 constexpr uint32_t kNoGroup = GroupTable::kNoGroup;
@@ -89,7 +94,7 @@ class RunFinder {
       if (runs_[i].count <= kShortGroup) continue;
       searched[active] = static_cast<uint32_t>(i);
       lengths[active] = runs_[i].count;
-      lows[active++] = add_saturating(left_.times[begin + i], lower_);
+      lows[active++] = shifted(left_.times[begin + i], lower_);
     }
     for (bool going = active > 0; going;) {
       going = false;
@@ -110,7 +115,7 @@ class RunFinder {
   Run narrow(size_t i, Time time) {
     const Run group = runs_[i];
     if (group.count == 0) return {};
-    const Time low = add_saturating(time, lower_), high = add_saturating(time, upper_);
+    const Time low = shifted(time, lower_), high = shifted(time, upper_);
     const Entry* entries = right_.entries() + group.first;
     const auto too_early = [&](const Entry& entry) { return entry.time < low; };
     const auto not_too_late = [&](const Entry& entry) { return entry.time <= high; };

@@ -1,4 +1,4 @@
-#include "streamjoin/join/window_kernel.h"
+#include "streamjoin/engine/window_kernel.h"
 
 #include <gtest/gtest.h>
 
