@@ -35,6 +35,7 @@ PURE_MODULES = {
     "plan",
     "durations",
     "patterns",
+    "expressions",
     "predicates",
     "errors",
     "disorder",

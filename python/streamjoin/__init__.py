@@ -2,19 +2,22 @@
 
 >>> import streamjoin as sj
 >>> query = sj.Query(
-...     [sj.Stream("auction", time="opened_at", window="12 hours"), sj.Stream("bid", time="placed_at", window="0 s")],
+...     [
+...         sj.Stream("auction", time="opened_at", window="12 hours"),
+...         sj.Stream("bid", time="placed_at", window="0 s"),
+...     ],
 ...     on=["auction.item_id = bid.item_id"],
 ... )
 >>> query.check().safe
 True
 """
 
-
 try:
-    from streamjoin import _core
+    from streamjoin import _core as _core
 except ImportError as error:  # pragma: no cover - only in a source tree that was not built
     raise ImportError(
-        "streamjoin's native module is not built; in a source tree run 'pip install .' first, and start Python elsewhere"
+        "streamjoin's native module is not built; in a source tree run 'pip install .' first, "
+        "and start Python elsewhere"
     ) from error
 
 from streamjoin import kernels

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+
 from streamjoin.errors import DataError
 
 Codes: TypeAlias = NDArray[np.int64]

@@ -22,7 +22,7 @@ def to_schema(schema: Any, *, what: str) -> pa.Schema:
 
 
 def to_batch(data: Any, schema: pa.Schema, *, what: str) -> pa.RecordBatch:
-    """Return data as one batch with exactly the columns of `schema`, in its order; DataError says what does not fit."""
+    """Return data as one batch with exactly the columns of `schema`, in order; DataError if it cannot."""
     table = _to_table(data, schema, what=what)
     for name in schema.names:
         if name not in table.schema.names:
@@ -40,8 +40,14 @@ def to_batch(data: Any, schema: pa.Schema, *, what: str) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([table.column(name) for name in schema.names], schema=schema)
     batches = table.select(schema.names).combine_chunks().to_batches()
     if len(batches) > 1:
-        raise DataError(f"{what}: expected a batch of at most 2 GiB a column, got {table.nbytes} bytes; push it in pieces")
-    columns = [batches[0].column(name) for name in schema.names] if batches else [pa.array([], f.type) for f in schema]
+        raise DataError(
+            f"{what}: expected a batch of at most 2 GiB a column, got {table.nbytes} bytes; push it in pieces"
+        )
+    columns = (
+        [batches[0].column(name) for name in schema.names]
+        if batches
+        else [pa.nulls(0, f.type) for f in schema]
+    )
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

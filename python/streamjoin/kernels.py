@@ -28,6 +28,7 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
 from streamjoin import _core
 from streamjoin._key_codes import Column, column, key_codes
 from streamjoin.durations import nanoseconds

@@ -1,11 +1,11 @@
 """Join attributes between Arrow and the native core.
 
-| Arrow type                                             | kind    | as                                         |
-| ------------------------------------------------------ | ------- | ------------------------------------------ |
-| integers, booleans, dates, times, durations, timestamps | integer | int64, timestamps in the finer unit        |
-| floats                                                 | real    | double; NaN equals NaN, -0.0 equals 0.0    |
-| strings, binary                                        | bytes   | 64-bit offsets and bytes                   |
-| decimals, 64-bit unsigned integers                     | decimal | 16 or 32 bytes, at the larger scale        |
+| Arrow type                            | kind    | as                                      |
+| ------------------------------------- | ------- | --------------------------------------- |
+| integers, booleans, all kinds of time | integer | int64, the finer unit                   |
+| floats                                | real    | double; NaN equals NaN, -0.0 equals 0.0 |
+| strings, binary                       | bytes   | 64-bit offsets and bytes                |
+| decimals, 64-bit unsigned integers    | decimal | 16 or 32 bytes, at the larger scale     |
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ NativeColumn = tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, npt.NDArray
 
 @dataclass(frozen=True)
 class KeyAttribute:
-    """One join attribute of two streams: how its values become native ones. `shared` is the Arrow type both sides fit in."""
+    """One join attribute of two streams: how its values become native ones.
+
+    `shared` is the Arrow type that both sides fit in.
+    """
 
     kind: str
     width: int
@@ -50,9 +53,15 @@ class KeyAttribute:
             return KeyAttribute("decimal", shared.bit_width // 8, shared)
         return KeyAttribute("integer", 0, shared)
 
-    def native(self, column: pa.Array) -> NativeColumn:
+    def native(self, column: pa.Array, *, what: str) -> NativeColumn:
         """Return a column as the core reads it: values, offsets of bytes, and which are valid (None: all)."""
-        column = column.cast(self.shared) if column.type != self.shared else column
+        column = _decoded(column)
+        try:
+            column = column.cast(self.shared) if column.type != self.shared else column
+        except (
+            pa.ArrowInvalid
+        ) as error:  # a timestamp or a duration beyond the finer unit of the other stream
+            raise DataError(f"{what}: expected values that fit {self.shared}, got {error}") from error
         valid = None
         if column.null_count:
             valid = pc.is_valid(column).to_numpy(zero_copy_only=False).view(np.uint8)
@@ -70,11 +79,12 @@ class KeyAttribute:
     def native_scalar(self, value: Any, type_: pa.DataType, *, what: str) -> Any:
         """Return one value of a column of type `type_`; DataError if it is none."""
         try:
-            scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, type=type_)
-            column = pa.array([scalar.as_py() if scalar.type != type_ else scalar], type=type_)
+            plain = _plain(type_)
+            scalar = value if isinstance(value, pa.Scalar) else pa.scalar(value, type=plain)
+            column = pa.array([scalar if scalar.type == plain else scalar.as_py()], type=plain)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{what}: expected a value of type {type_}, got {value!r}") from error
-        values, offsets, valid = self.native(column)
+        values, offsets, valid = self.native(column, what=what)
         if valid is not None:
             return None
         if self.kind == "bytes":
@@ -86,31 +96,73 @@ class KeyAttribute:
         return number + 0.0 if self.kind == "real" else number  # -0.0 is 0.0
 
     def arrow(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
-        """Return native values as an Arrow column of type `type_`."""
+        """Return native values as an Arrow column of type `type_`; null where that type has no such value."""
+        return _exactly(self._shared_column(column), type_)
+
+    def _shared_column(self, column: NativeColumn) -> pa.Array:
         values, offsets, valid = column
         assert valid is not None
         null = valid == 0
-        if self.kind == "bytes":
-            assert offsets is not None
+        if self.kind in ("bytes", "decimal"):
+            buffers = [values] if offsets is None else [offsets, values]
             bitmap = pa.array(~null).buffers()[1]
-            data: pa.Array = pa.LargeBinaryArray.from_buffers(
-                pa.large_binary(), len(null), [bitmap, pa.py_buffer(offsets), pa.py_buffer(values)]
-            )
-            return data.cast(self.shared).cast(type_)
-        if self.kind == "decimal":
-            bitmap = pa.array(~null).buffers()[1]
-            data = pa.Array.from_buffers(self.shared, len(null), [bitmap, pa.py_buffer(values)])
-            return data.cast(type_)
+            return pa.Array.from_buffers(self.shared, len(null), [bitmap, *map(pa.py_buffer, buffers)])
         if self.kind == "real":
-            return pa.array(values, mask=null).cast(self.shared).cast(type_)
+            return pa.array(values, mask=null)
         integers = pa.array(values, type=pa.int64(), mask=null)
-        width = self.shared.bit_width
-        narrow = integers.cast(pa.int32()) if width == 32 and not pa.types.is_integer(self.shared) else integers
-        return narrow.cast(self.shared).cast(type_, safe=False)
+        small = self.shared.bit_width == 32 and not pa.types.is_integer(self.shared)
+        return (integers.cast(pa.int32()) if small else integers).cast(self.shared)
+
+
+def _decoded(column: pa.Array) -> pa.Array:
+    """Return the values of a column without dictionary, runs and extension type."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return _decoded(column.storage)
+    if pa.types.is_dictionary(column.type):
+        return _decoded(column.dictionary_decode())
+    if pa.types.is_run_end_encoded(column.type):
+        return _decoded(pc.run_end_decode(column))
+    return column
+
+
+def _encoded(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Undo `_decoded`, into a column of type `type_`."""
+    if isinstance(type_, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(type_, _encoded(column, type_.storage_type))
+    if pa.types.is_dictionary(type_):
+        coded = _encoded(column, type_.value_type).dictionary_encode()
+        indices = coded.indices.cast(type_.index_type)
+        return pa.DictionaryArray.from_arrays(indices, coded.dictionary, ordered=type_.ordered)
+    if pa.types.is_run_end_encoded(type_):
+        return pc.run_end_encode(_encoded(column, type_.value_type), run_end_type=type_.run_end_type)
+    return column
+
+
+def _exactly(column: pa.Array, type_: pa.DataType) -> pa.Array:
+    plain = _plain(type_)
+    if pa.types.is_null(plain):
+        return pa.nulls(len(column), type_)
+    if column.type != plain:
+        try:
+            cast = column.cast(plain)
+        except pa.ArrowInvalid:  # one of the values does not fit: find out which, one by one
+            cast = pa.concat_arrays([_cast_or_null(column.slice(i, 1), plain) for i in range(len(column))])
+        if pa.types.is_floating(plain):  # rounded without a word; NaN is not equal to itself, but fits
+            same = pc.or_(pc.equal(cast.cast(column.type), column), pc.is_nan(column))
+            cast = pc.if_else(same, cast.cast(pa.float64()), None).cast(plain)
+        column = cast
+    return _encoded(column, type_)
+
+
+def _cast_or_null(one: pa.Array, type_: pa.DataType) -> pa.Array:
+    try:
+        return one.cast(type_)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, type_)
 
 
 def _plain(type_: pa.DataType) -> pa.DataType:
-    """Take dictionary, run-end and extension encodings off: they say how values are stored, not which they are."""
+    """Take dictionary, run-end and extension types off: they say how values are stored, not which."""
     if isinstance(type_, pa.BaseExtensionType):
         return _plain(type_.storage_type)
     if pa.types.is_dictionary(type_) or pa.types.is_run_end_encoded(type_):
@@ -137,7 +189,9 @@ def _shared(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     if all(map(pa.types.is_date, both)):
         return left if left == right else pa.date64()
     for same in (pa.types.is_timestamp, pa.types.is_duration):
-        if all(map(same, both)) and (not pa.types.is_timestamp(left) or (left.tz is None) == (right.tz is None)):
+        if all(map(same, both)) and (
+            not pa.types.is_timestamp(left) or (left.tz is None) == (right.tz is None)
+        ):
             unit = max(left.unit, right.unit, key=UNITS.index)
             return pa.timestamp(unit, left.tz) if pa.types.is_timestamp(left) else pa.duration(unit)
     if all(map(pa.types.is_time, both)):
@@ -151,11 +205,18 @@ def _is_exact(type_: pa.DataType) -> bool:
 
 
 def _is_string(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_))
+    return bool(
+        pa.types.is_string(type_) or pa.types.is_large_string(type_) or pa.types.is_string_view(type_)
+    )
 
 
 def _is_binary(type_: pa.DataType) -> bool:
-    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    kinds = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_fixed_size_binary,
+        pa.types.is_binary_view,
+    )
     return any(kind(type_) for kind in kinds)
 
 
@@ -189,5 +250,7 @@ def _bytes(column: pa.Array) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int6
         return np.empty(0, dtype=np.uint8), np.zeros(1, dtype=np.int64)
     _, offsets, data = column.buffers()
     positions = np.frombuffer(offsets, dtype=np.int64, count=len(column) + 1, offset=column.offset * 8)
-    values = np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, dtype=np.uint8)
+    values = (
+        np.frombuffer(data, dtype=np.uint8) if data is not None and data.size else np.empty(0, dtype=np.uint8)
+    )
     return values, positions

@@ -15,8 +15,9 @@ class Output:
     """The outcome of one call, as Arrow tables.
 
     `rows`: result rows, columns `<stream>_<column>`, null where an outer side is missing.
-    `punctuations`: no result that comes later matches one of them. Join attributes of both streams (a constant), the ends of ranges
-    (`_low`, `_high`, null is open), `time`, `kind`; an attribute without constant and range is `*`.
+    `punctuations`: no result that comes later matches one of them. Join attributes of both streams (a
+    constant), the ends of ranges (`_low`, `_high`, null is open), `time`, `kind`; an attribute without
+    constant and range is `*`.
     `late`, `violations`: rows that were not joined, with the stream they came on.
     """
 
@@ -33,7 +34,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Stats:
-    """Counters since the operator began, and sizes now. Per stream where that makes sense. Prints as a table."""
+    """Counters since the start and sizes now, per stream where that makes sense. Prints as a table."""
 
     rows_in: PerStream
     rows_out: int
@@ -67,7 +68,9 @@ class Stats:
                 lines.append([field.name, f"{value:,}"])
         widths = [max(len(line[i]) for line in lines if i < len(line)) for i in range(1 + len(streams))]
         rows = (
-            "  ".join([line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=False))]).rstrip()
+            "  ".join(
+                [line[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(line[1:], widths[1:], strict=False))]
+            ).rstrip()
             for line in lines
         )
         return "\n".join(rows)

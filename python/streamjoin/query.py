@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from streamjoin.durations import Duration, format_duration, nanoseconds
 from streamjoin.errors import QueryError
-from streamjoin.predicates import CallablePredicate, ColumnRef, Predicate, column_ref, parse_where
+from streamjoin.expressions import ColumnRef
+from streamjoin.predicates import CallablePredicate, Predicate, column_ref, parse_where
 from streamjoin.safety import SafetyReport, check_safety, purge_steps
 from streamjoin.windows import AllPairs, Between, Path, WindowDeclaration, WindowMatrix
 

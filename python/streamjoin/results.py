@@ -40,7 +40,9 @@ class ResultTables:
         self._sides = (0,) if query.how in ("left_semi", "left_anti") else (0, 1)
         self._has_lifespan = any(stream.lifespan_ns is not None for stream in query.streams)
         self._result_time = query.result_time
-        self._time_columns = [schema.get_field_index(s.time) for s, schema in zip(query.streams, schemas, strict=True)]
+        self._time_columns = [
+            schema.get_field_index(s.time) for s, schema in zip(query.streams, schemas, strict=True)
+        ]
         columns = [
             [(i, pa.field(f"{name}_{field.name}", field.type)) for i, field in enumerate(schema)]
             for name, schema in zip(query.stream_names, schemas, strict=True)
@@ -54,16 +56,24 @@ class ResultTables:
         names = pa.array(query.stream_names)
         self._names = names
         self._violation_schema = pa.schema([pa.field("stream", pa.string()), *every])
-        self._late_schema = pa.schema([pa.field("stream", pa.string()), pa.field("late_by", pa.int64()), *every])
+        self._late_schema = pa.schema(
+            [pa.field("stream", pa.string()), pa.field("late_by", pa.int64()), *every]
+        )
         self._punctuation_types = [
-            [schemas[side].field(ref.column).type for side, ref in enumerate((e.left, e.right))] for e in query.equalities
+            [schemas[side].field(ref.column).type for side, ref in enumerate((e.left, e.right))]
+            for e in query.equalities
+        ]
+        # The ends of a range may come from either stream, so they need a type that holds the values of both.
+        self._end_types = [
+            types[0] if types[0] == types[1] else attribute.shared
+            for types, attribute in zip(self._punctuation_types, attributes, strict=True)
         ]
         self._punctuation_schema = self._lay_out_punctuations(query)
         self._empty = Output(
-            self._row_schema.empty_table(),
-            self._punctuation_schema.empty_table(),
-            self._late_schema.empty_table(),
-            self._violation_schema.empty_table(),
+            _empty_table(self._row_schema),
+            _empty_table(self._punctuation_schema),
+            _empty_table(self._late_schema),
+            _empty_table(self._violation_schema),
         )
 
     def output(self, native: _core.Output) -> Output:
@@ -98,9 +108,9 @@ class ResultTables:
             for side, ref in enumerate((equality.left, equality.right)):
                 if side in self._sides:
                     fields.append(pa.field(f"{ref.stream}_{ref.column}", types[side]))
-        for equality, types in zip(query.equalities, self._punctuation_types, strict=True):
+        for equality, end_type in zip(query.equalities, self._end_types, strict=True):
             name = f"{equality.left.stream}_{equality.left.column}"
-            fields += [pa.field(f"{name}_low", types[0]), pa.field(f"{name}_high", types[0])]
+            fields += [pa.field(f"{name}_low", end_type), pa.field(f"{name}_high", end_type)]
         fields += [pa.field("time", self._time_type), pa.field("kind", pa.string())]
         if self._has_lifespan:
             fields.append(pa.field("until", self._time_type))
@@ -111,14 +121,25 @@ class ResultTables:
         if not len(kinds):
             return self._empty.punctuations
         columns = []
-        for attribute, types, (constant, _, _) in zip(self._attributes, self._punctuation_types, attributes, strict=True):
-            columns += [attribute.arrow(constant, types[side]) for side in self._sides]
-        for attribute, types, (_, low, high) in zip(self._attributes, self._punctuation_types, attributes, strict=True):
-            columns += [attribute.arrow(end, types[0]) for end in (low, high)]
+        sayable = np.ones(len(kinds), dtype=np.bool_)
+        for attribute, types, (constant, _, _) in zip(
+            self._attributes, self._punctuation_types, attributes, strict=True
+        ):
+            shown = [attribute.arrow(constant, types[side]) for side in self._sides]
+            # A constant that the type of one stream cannot hold stands in the column of the other. If it is
+            # in neither, the promise cannot be said: without its constant it would speak of every value.
+            somewhere = np.logical_or.reduce([pc.is_valid(c).to_numpy(zero_copy_only=False) for c in shown])
+            sayable &= (constant[2] == 0) | somewhere
+            columns += shown
+        for attribute, end_type, (_, low, high) in zip(
+            self._attributes, self._end_types, attributes, strict=True
+        ):
+            columns += [attribute.arrow(end, end_type) for end in (low, high)]
         columns += [self._times(times), KINDS.take(pa.array(kinds))]
         if self._has_lifespan:
             columns.append(self._times(untils))
-        return pa.Table.from_arrays(columns, schema=self._punctuation_schema)
+        table = pa.Table.from_arrays(columns, schema=self._punctuation_schema)
+        return table if sayable.all() else table.filter(pa.array(sayable))
 
     def _times(self, times: npt.NDArray[np.int64]) -> pa.Array:
         return self._unit.column(times, self._time_type, null=(times == SMALLEST) | (times == LARGEST))
@@ -134,4 +155,11 @@ class ResultTables:
         columns: list[Any] = [self._names.take(pa.array(sides))]
         columns += [pa.array(late_by)] if with_lateness else []
         columns += [store.gather(rows, i) for store in self._stores for i in range(len(store.schema))]
-        return pa.Table.from_arrays(columns, schema=self._late_schema if with_lateness else self._violation_schema)
+        return pa.Table.from_arrays(
+            columns, schema=self._late_schema if with_lateness else self._violation_schema
+        )
+
+
+def _empty_table(schema: pa.Schema) -> pa.Table:
+    # Not schema.empty_table(): pyarrow makes no empty array of a union from nothing.
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)

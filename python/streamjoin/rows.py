@@ -1,7 +1,8 @@
 """The payload of one stream: Arrow batches by number, and result columns gathered from them.
 
-Batches stay as they came. The native core names a row by (batch, row) and says when a batch has no live row left; then it goes. When
-fewer than half of the stored rows are alive, the survivors are copied together into one batch.
+Batches stay as they came. The native core names a row by (batch, row) and says when a batch has no live row
+left; then it goes. When fewer than half of the stored rows are alive, the survivors are copied together into
+one batch.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from streamjoin import _core
 
@@ -42,7 +44,9 @@ class RowStore:
         if self._free:
             self._free.pop()
         self._batches[number] = batch
-        self._payload.put(number, [_addresses(c, kind) for c, (kind, _) in zip(batch.columns, self._layouts, strict=True)])
+        self._payload.put(
+            number, [_addresses(c, kind) for c, (kind, _) in zip(batch.columns, self._layouts, strict=True)]
+        )
         self.stored_rows += batch.num_rows
         return number
 
@@ -58,7 +62,7 @@ class RowStore:
         return sum(batch.nbytes for batch in self._batches.values())
 
     def gather(self, rows: RowRefs, column: int) -> pa.Array:
-        """Return a column for result rows (four columns of row references); null where this side is missing."""
+        """Return a column for result rows (four columns of references); null where this side is missing."""
         field = self.schema.field(column)
         kind, _ = self._layouts[column]
         if kind == "elsewhere":
@@ -86,7 +90,9 @@ class RowStore:
 
     def only_batch(self) -> pa.RecordBatch:
         """Return the one batch there is after `replace_all`."""
-        empty = pa.RecordBatch.from_arrays([pa.array([], field.type) for field in self.schema], schema=self.schema)
+        empty = pa.RecordBatch.from_arrays(
+            [pa.nulls(0, field.type) for field in self.schema], schema=self.schema
+        )
         return next(iter(self._batches.values()), empty)
 
     def is_mostly_dead(self, live_rows: int) -> bool:
@@ -94,7 +100,7 @@ class RowStore:
         return self.stored_rows > 2 * live_rows + SLACK_ROWS
 
     def _take(self, rows: RowRefs, column: int) -> pa.Array:
-        """Gather a column of a type that only Arrow itself can: its batches one behind the other, then take."""
+        """Gather a column that only Arrow itself can: its batches one behind the other, then take."""
         batches, refs = rows[:, 2 * self._side], rows[:, 2 * self._side + 1].astype(np.int64)
         present = batches != MISSING
         used = [int(number) for number in np.unique(batches[present])]
@@ -109,8 +115,7 @@ class RowStore:
         if pa.types.is_dictionary(type_):
             chunks = chunks.unify_dictionaries()
         indices = pa.array(refs, mask=~present)
-        taken = pa.concat_arrays(chunks.chunks).take(indices)
-        return taken
+        return _taken(pa.concat_arrays(chunks.chunks), indices)
 
 
 def _layout(type_: pa.DataType) -> tuple[str, int]:
@@ -123,6 +128,41 @@ def _layout(type_: pa.DataType) -> tuple[str, int]:
     if pa.types.is_primitive(type_) or pa.types.is_decimal(type_) or pa.types.is_fixed_size_binary(type_):
         return "fixed", type_.bit_width // 8
     return "elsewhere", 0
+
+
+def _taken(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Take rows, also of types that pyarrow has no kernel for: views and runs, in their plain form."""
+    type_ = column.type
+    if pa.types.is_run_end_encoded(type_):
+        taken = _taken(pc.run_end_decode(column), indices)
+        return pc.run_end_encode(taken, run_end_type=type_.run_end_type)
+    plain = _without_views(type_)
+    return column.take(indices) if plain == type_ else column.cast(plain).take(indices).cast(type_)
+
+
+def _without_views(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(type_):
+        return pa.large_string()
+    if pa.types.is_binary_view(type_):
+        return pa.large_binary()
+    if pa.types.is_struct(type_):
+        return pa.struct([_field_without_views(type_.field(i)) for i in range(type_.num_fields)])
+    if pa.types.is_map(type_):
+        return pa.map_(
+            _field_without_views(type_.key_field),
+            _field_without_views(type_.item_field),
+            keys_sorted=type_.keys_sorted,
+        )
+    if pa.types.is_fixed_size_list(type_):
+        return pa.list_(_field_without_views(type_.value_field), type_.list_size)
+    for is_kind, kind in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
+        if is_kind(type_):
+            return kind(_field_without_views(type_.value_field))
+    return type_
+
+
+def _field_without_views(field: pa.Field) -> pa.Field:
+    return field.with_type(_without_views(field.type))
 
 
 def _addresses(column: pa.Array, kind: str) -> tuple[int, int, int, int]:

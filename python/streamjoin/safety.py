@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamjoin.durations import format_duration
-from streamjoin.predicates import ColumnRef
+from streamjoin.expressions import ColumnRef
 
 if TYPE_CHECKING:
     from streamjoin.query import Query

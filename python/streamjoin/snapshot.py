@@ -1,9 +1,9 @@
 """The bytes of a snapshot: versioned, checksummed, and bound to the query they were taken of.
 
-    "STREAMJOIN" | version | checksum of all that follows | header length | header (JSON) | parts one behind the other
+    "STREAMJOIN" | version | checksum of all that follows | header length | header (JSON) | parts
 
-The header holds the fingerprint of the query and the lengths of the parts. Parts are opaque here: the state of the native core, and per
-stream its schema and its live rows as an Arrow IPC stream.
+The header holds the fingerprint of the query and the lengths of the parts. Parts are opaque
+here: the state of the native core, and per stream its schema and its live rows as an Arrow IPC stream.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ def read(blob: bytes, fingerprint: str) -> list[bytes]:
     """Return the parts of a snapshot; SnapshotError if it is damaged, newer, or of another query."""
     blob = bytes(blob)
     if len(blob) < _HEAD.size + _LENGTH.size or not blob.startswith(MAGIC):
-        raise SnapshotError(f"expected the bytes of a streamjoin snapshot, got {len(blob)} bytes that are none")
+        raise SnapshotError(
+            f"expected the bytes of a streamjoin snapshot, got {len(blob)} bytes that are none"
+        )
     _, version, checksum = _HEAD.unpack_from(blob)
     if version != VERSION:
         newer = "made by a newer streamjoin" if VERSION < version < VERSION + 2**16 else "damaged"
@@ -45,7 +47,9 @@ def read(blob: bytes, fingerprint: str) -> list[bytes]:
     (length,) = _LENGTH.unpack_from(body)
     header = json.loads(body[_LENGTH.size : _LENGTH.size + length])
     if header["query"] != fingerprint:
-        raise SnapshotError(f"expected a snapshot of this query:\n  {fingerprint}\ngot one of:\n  {header['query']}")
+        raise SnapshotError(
+            f"expected a snapshot of this query:\n  {fingerprint}\ngot one of:\n  {header['query']}"
+        )
     parts = []
     at = _LENGTH.size + length
     for size in header["parts"]:

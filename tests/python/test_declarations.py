@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from streamjoin import errors
 from streamjoin.errors import QueryError
+from streamjoin.expressions import ColumnRef
 from streamjoin.patterns import ANY, EMPTY, Range
-from streamjoin.predicates import CallablePredicate, ColumnRef, band, distance
+from streamjoin.predicates import CallablePredicate, band, distance
 from streamjoin.query import Equality, InOrder, Query, Stream
 from streamjoin.windows import between, follows, within
 

@@ -24,6 +24,7 @@ import streamjoin._core as native
 PYBIND11_ARTEFACTS = (
     "is inconsistent, metaclass differs",
     "__pybind11_native_enum__ is not present in stub",
+    '__init__ is inconsistent, stub does not have *args parameter "args"',  # a class that only C++ makes
 )
 
 # A face maps a dotted name to its signatures, one per overload. A signature is a list of parameters: "x", or
@@ -215,6 +216,8 @@ def stub_face(text: str) -> Face:
 def _read_body(body: list[ast.stmt], prefix: str, face: Face) -> None:
     for statement in body:
         if isinstance(statement, ast.ClassDef):
+            if any(ast.unparse(decorator) == "type_check_only" for decorator in statement.decorator_list):
+                continue  # says itself that it is in the stub alone
             face[prefix + statement.name] = []
             _read_body(statement.body, f"{prefix}{statement.name}.", face)
         elif isinstance(statement, ast.FunctionDef):

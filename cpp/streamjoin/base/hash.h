@@ -19,6 +19,13 @@ inline uint64_t mix(uint64_t value) {
   return value;
 }
 
+/// A hash of a code that is good in its high bits, which are all that slot_of looks at. One multiplication: it is computed for every
+/// row.
+inline uint64_t hash_code(int64_t code) {
+  const uint64_t value = static_cast<uint64_t>(code);
+  return (value ^ (value >> 32)) * 0xd6e8feb86659fd93ULL;
+}
+
 inline uint64_t hash_bytes(std::string_view bytes) {
   uint64_t hash = 0x9e3779b97f4a7c15ULL ^ bytes.size();
   const char* at = bytes.data();

@@ -133,11 +133,10 @@ class BinaryJoin {
     Code key;
     RowRef ref;
   };
-  /// An I-Node found ahead of its use, and whether it may still be read then.
-  struct Found {
+  /// The other stream's I-Node of a row's key, found ahead of its use; readable while the index is of the same generation.
+  struct FoundKey {
     INode* node;
     uint32_t generation;
-    INode* resolve(INodeIndex& index, Code key) const;
   };
   struct Match {
     uint32_t row;
@@ -145,18 +144,18 @@ class BinaryJoin {
   };
   class Rehearsal;
 
+  bool is_plain(Side side, const RowBatch& batch) const;
+  void push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results);
   void push_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results);
   void push_rehearsed(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
   std::vector<Match> rehearse(Side side, const RowBatch& batch, Predicate* predicate) const;
   template <typename ForEachMatch>
-  void process(Side side, const Row& row, bool null_key, Found own, Found other, ForEachMatch&& for_each_match,
-               Results& results);
+  void process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match, Results& results);
   template <typename ForEachMatch>
   bool probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match, Results& results);
-  void keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag, INode* own,
-                      Results& results);
+  void keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag, Results& results);
   bool can_match_later(Side side, Time time, Time other_clock) const;
-  void store(Side side, const Row& row, bool late, bool matched, INode* own);
+  void store(Side side, const Row& row, bool late, bool matched);
   void raise_clock(Side side, Time clock, Results& results);
   void after_row_left(Side side, const TNode& node, Results& results);
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "streamjoin/join/binary_join.h"
+#include "streamjoin/join/row_steps.h"
 
 namespace streamjoin {
 namespace {
@@ -30,8 +30,12 @@ void BinaryJoin::punctuate_by_pattern(Side side, Code key, Time time, Results& r
   purge(other, key, results);
   if (other_flag != PunctuationFlag::kNone) {
     promise_by_both(side, key, other_flag, time, results);
-  } else if (INode* node = mine.rows.index().find(key); node != nullptr && mine.rows.has_live_rows(*node)) {
-    mine.promises.remember(key, expires);
+  } else if (INode* node = mine.rows.index().find(key); node != nullptr) {
+    if (mine.rows.has_live_rows(*node)) {
+      mine.promises.remember(key, expires);
+    } else {
+      mine.rows.remove_if_idle(node);  // the look for live rows let go of the dead ones
+    }
   }
   mine.promises.cover(key, key, expires);
 }
@@ -143,7 +147,11 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
       if (remembered.contains(key)) mine.promises.remember(key, expires);
     } else if (node->flag() != PunctuationFlag::kNone) {
       news.erase(key, key);
-      mine.promises.forget(key);  // the range remembers it
+      if (options_.sides[side].lifespan == kEnd || !remembered.contains(key)) {
+        mine.promises.forget(key);  // the range remembers it
+      } else {
+        mine.promises.remember(key, expires);  // the key's own promise may be the one that lasts longer
+      }
     } else {
       mine.rows.remove_if_idle(node);
     }

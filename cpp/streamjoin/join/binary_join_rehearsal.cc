@@ -34,6 +34,7 @@ class BinaryJoin::Rehearsal {
     return at->second.promised && clock_ <= at->second.expires;
   }
   bool other_promised(Code key) const {
+    if (join_.has_ended(other_side(side_))) return true;  // an end is never forgotten
     const auto at = changed_.find(key);
     if (at != changed_.end() && at->second.other_forgotten) return false;
     return join_.sides_[other_side(side_)].promises.flag(key) != PunctuationFlag::kNone;
@@ -110,7 +111,7 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
     const Row row{batch.times[i], batch.keys[i], {batch.number, static_cast<uint32_t>(i)}};
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
     INodeIndex& other_index = theirs.rows.index();
-    process(side, row, null_key, {nullptr, 0}, {other_index.find(row.key), other_index.generation()}, known_matches, results);
+    process(side, row, null_key, {other_index.find(row.key), other_index.generation()}, known_matches, results);
   }
   for (SideState& state : sides_) state.rows.sweep();
 }

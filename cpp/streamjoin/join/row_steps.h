@@ -1,5 +1,6 @@
 // The steps of one row through BinaryJoin, shared by the direct path (probe the state) and the rehearsed one (matches are known).
-// Included by the two sources that instantiate them, nowhere else.
+// Included by the sources of
+// BinaryJoin, nowhere else.
 
 #pragma once
 
@@ -9,20 +10,14 @@
 
 namespace streamjoin {
 
-inline INode* BinaryJoin::Found::resolve(INodeIndex& index, Code key) const {
-  if (node == nullptr) return nullptr;
-  if (generation == index.generation() && index.still_holds(node, key)) return node;
-  return index.find(key);
-}
-
 template <typename ForEachMatch>
-inline void BinaryJoin::process(Side side, const Row& row, bool null_key, Found own_found, Found other_found,
-                                ForEachMatch&& for_each_match, Results& results) {
+inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match,
+                                Results& results) {
   SideState& mine = sides_[side];
   SideState& theirs = sides_[other_side(side)];
 
   const bool late = row.time < mine.clock;
-  if (late) {
+  if (late) [[unlikely]] {
     ++mine.counters.late;
     if (options_.late != LatePolicy::kInsert) {
       results.late.push_back({side, row.ref, subtract_saturating(mine.clock, row.time)});
@@ -36,40 +31,33 @@ inline void BinaryJoin::process(Side side, const Row& row, bool null_key, Found 
     if (preserves(options_.type, side)) emit(side, row.ref, kNoRow, results);
     return;
   }
-
-  // A key this stream did not know when the block began may have come with an earlier row of the block.
-  INodeIndex& own_index = mine.rows.index();
-  INode* own = own_found.node != nullptr ? own_found.resolve(own_index, row.key) : nullptr;
-  if (mine.promises.any()) {
-    own = own_index.find(row.key);
-    if (mine.promises.flag(row.key, own) != PunctuationFlag::kNone) {
-      ++mine.counters.violations;
-      if (options_.violation != ViolationPolicy::kKeep) {
-        results.violations.push_back({side, row.ref, 0});
-        return;
-      }
+  if (mine.promises.any() && mine.promises.flag(row.key) != PunctuationFlag::kNone) {
+    ++mine.counters.violations;
+    if (options_.violation != ViolationPolicy::kKeep) {
+      results.violations.push_back({side, row.ref, 0});
+      return;
     }
   }
+  const Implies implies = options_.use_punctuations ? options_.sides[side].implies : Implies::kNothing;
+  if (implies == Implies::kClustered) enter_cluster(side, row, results);
 
-  const Implies implies = options_.sides[side].implies;
-  if (implies != Implies::kNothing && options_.use_punctuations) {
-    if (implies == Implies::kClustered) enter_cluster(side, row, results);
-    own = nullptr;  // the promise may have moved I-Nodes of this stream
+  // The other stream gains no keys while this one is pushed, but a key may have gone or moved since it was found.
+  INodeIndex& other_index = theirs.rows.index();
+  INode* other = found.node;
+  if (other != nullptr) {
+    const bool readable = found.generation == other_index.generation();
+    if (!readable || other->vacant() || other->key != row.key) other = other_index.find(row.key);
   }
-
-  INode* other = other_found.resolve(theirs.rows.index(), row.key);
   const PunctuationFlag other_flag = theirs.promises.flag(row.key, other);
   if (other_flag == PunctuationFlag::kPropagated) {
     ++mine.counters.dropped_after_propagation;
     if (preserves(options_.type, side)) emit(side, row.ref, kNoRow, results);
   } else {
     const bool matched = other != nullptr && probe(side, row, *other, for_each_match, results);
-    keep_or_let_go(side, row, late, matched, other_flag, own, results);
+    keep_or_let_go(side, row, late, matched, other_flag, results);
   }
 
-  if (implies == Implies::kUnique) {
-    if (takes_punctuation(side, row.time)) promise(side, row.key, row.time, true, results);
-  }
+  if (implies == Implies::kUnique && takes_punctuation(side, row.time)) promise(side, row.key, row.time, true, results);
 }
 
 template <typename ForEachMatch>
@@ -106,17 +94,53 @@ inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMa
   return matched;
 }
 
-inline void BinaryJoin::keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag, INode* own,
+inline void BinaryJoin::keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag,
                                        Results& results) {
-  const SideState& theirs = sides_[other_side(side)];
+  SideState& mine = sides_[side];
   const bool decided = matched && side == kLeft && first_match_decides(options_.type);
   if (other_flag == PunctuationFlag::kPunctuated) {
-    ++sides_[side].counters.discarded_on_the_fly;
-  } else if (!decided && can_match_later(side, row.time, theirs.clock)) {
-    store(side, row, late, matched, own);
+    ++mine.counters.discarded_on_the_fly;
+  } else if (!decided && can_match_later(side, row.time, sides_[other_side(side)].clock)) {
+    store(side, row, late, matched);
     return;
   }
   if (!matched && preserves(options_.type, side)) emit(side, row.ref, kNoRow, results);
+}
+
+inline void BinaryJoin::store(Side side, const Row& row, bool late, bool matched) {
+  WindowState& rows = sides_[side].rows;
+  const uint32_t index = late ? rows.insert_late(row.time, row.key, row.ref) : rows.insert(row.time, row.key, row.ref);
+  if (matched) rows.node(index).mark(TNode::kMatched);
+  Promises& promises = sides_[side].promises;
+  if (!promises.any()) return;
+  // Only a violation that is kept gets here with a flag.
+  INode& key = *rows.index().find(row.key);
+  if (promises.flag(row.key, &key) != PunctuationFlag::kNone) promises.reopen(key);
+}
+
+inline void BinaryJoin::raise_clock(Side side, Time clock, Results& results) {
+  const Side other = other_side(side);
+  sides_[side].clock = clock;
+  if (options_.sides[side].lifespan != kEnd) sides_[side].promises.expire(clock);
+  if (!options_.use_windows && clock != kEnd) return;
+  sides_[other].rows.invalidate_before(options_.bounds.forget_before(side, clock), [&](TNode& node) {
+    ++sides_[other].counters.invalidated;
+    after_row_left(other, node, results);
+  });
+}
+
+inline void BinaryJoin::after_row_left(Side side, const TNode& node, Results& results) {
+  emit_if_unmatched(side, node, results);
+  if (node.is(TNode::kLastPromised)) close_if_empty(side, node.key, results);
+}
+
+inline void BinaryJoin::emit(Side side, RowRef row, RowRef partner, Results& results) {
+  results.rows.push_back(side == kLeft ? ResultRow{row, partner} : ResultRow{partner, row});
+  ++rows_out_;
+}
+
+inline void BinaryJoin::emit_if_unmatched(Side side, const TNode& node, Results& results) {
+  if (preserves(options_.type, side) && !node.is(TNode::kMatched)) emit(side, node.row(), kNoRow, results);
 }
 
 inline bool BinaryJoin::can_match_later(Side side, Time time, Time other_clock) const {

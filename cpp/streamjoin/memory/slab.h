@@ -35,7 +35,7 @@ class Slab {
   explicit Slab(SlabOptions options = {})
       : shift_(options.nodes_per_block_log2), mask_((uint32_t{1} << options.nodes_per_block_log2) - 1) {}
   ~Slab() {
-    for (const Block& block : blocks_) free_pages(block.nodes);
+    for (const Block& block : blocks_) free_block(block);
   }
   Slab(const Slab&) = delete;
   Slab& operator=(const Slab&) = delete;
@@ -45,14 +45,13 @@ class Slab {
   void prefetch(uint32_t index) const { __builtin_prefetch(&(*this)[index]); }
 
   uint32_t allocate() {
-    if (current_ == kNoBlock || !has_room(blocks_[current_])) choose_current();
+    if (current_ == kNoBlock || !has_room(blocks_[current_])) [[unlikely]] choose_current();
     Block& block = blocks_[current_];
-    uint32_t offset;
-    if (block.first_free != kNoNode) {
-      offset = block.first_free;
-      std::memcpy(&block.first_free, &block.nodes[offset], sizeof(uint32_t));
-    } else {
+    uint32_t offset = block.first_free;
+    if (offset == kNoNode) {
       offset = block.touched++;
+    } else {
+      std::memcpy(&block.first_free, &block.nodes[offset], sizeof(uint32_t));
     }
     ++block.used;
     ++used_;
@@ -106,12 +105,13 @@ class Slab {
 
  private:
   static constexpr uint32_t kNoBlock = 0xffffffff;
-  struct Block {
+  struct alignas(32) Block {
     T* nodes = nullptr;
     uint32_t used = 0;
     uint32_t touched = 0;
     uint32_t first_free = kNoNode;
     bool listed = false;  // on with_room_
+    bool huge = false;
   };
 
   bool has_room(const Block& block) const { return block.first_free != kNoNode || block.touched <= mask_; }
@@ -138,29 +138,31 @@ class Slab {
       blocks_.emplace_back();
     }
     const uint32_t number = vacant_.back();
-    blocks_[number].nodes = static_cast<T*>(allocate_block());
+    allocate_block(blocks_[number]);
     vacant_.pop_back();
     current_ = number;
   }
 
   // The first block stays on small pages: most states are small and should cost what they touch.
-  void* allocate_block() {
-    const size_t bytes = sizeof(T) << shift_;
-    if (used_ > 0) return allocate_pages(bytes);
-    void* memory = std::malloc(bytes);
-    if (memory == nullptr) throw std::bad_alloc();
-    return memory;
+  void allocate_block(Block& block) {
+    block.huge = used_ > 0;
+    block.nodes = static_cast<T*>(block.huge ? allocate_pages(block_bytes()) : std::malloc(block_bytes()));
+    if (block.nodes == nullptr) throw std::bad_alloc();
   }
+  void free_block(const Block& block) {
+    block.huge ? free_pages(block.nodes, block_bytes()) : std::free(block.nodes);
+  }
+  size_t block_bytes() const { return sizeof(T) << shift_; }
 
   void retire(uint32_t number) {
     Block& block = blocks_[number];
     const bool listed = block.listed;
     if (spare_ == kNoBlock) {
-      block = Block{.nodes = block.nodes, .listed = listed};
+      block = Block{.nodes = block.nodes, .listed = listed, .huge = block.huge};
       spare_ = number;
       return;
     }
-    free_pages(block.nodes);
+    free_block(block);
     block = Block{.listed = listed};
     vacant_.push_back(number);
   }

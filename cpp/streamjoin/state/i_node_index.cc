@@ -6,6 +6,8 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 16;
+constexpr uint32_t kTimesEmpty = 64;
+constexpr size_t kLarge = size_t{1} << 16;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
 constexpr size_t kBytesPerOrderedKey = 48;
 
@@ -13,39 +15,19 @@ constexpr size_t kBytesPerOrderedKey = 48;
 
 INodeIndex::INodeIndex() : slots_(nullptr), capacity_(0) { resize(kSmallest); }
 
-INodeIndex::~INodeIndex() { free_pages(slots_); }
+INodeIndex::~INodeIndex() { free_pages(slots_, capacity_ * sizeof(INode)); }
 
-INode& INodeIndex::find_or_add(Code key, bool& added) {
-  if (size_ >= grow_above_) resize(capacity_ + capacity_ / 2);
-  size_t at = home(key);
-  for (; !slots_[at].vacant(); at = next(at)) {
-    if (slots_[at].key == key) {
-      added = false;
-      return slots_[at];
-    }
-  }
-  slots_[at].start(key);
-  ++size_;
-  added = true;
-  if (order_) order_->insert(key);
-  return slots_[at];
-}
+// Slots are in the order of the hashes, so a resize streams through both tables: a large one can afford small steps, and is never much
+// emptier than it must be.
+void INodeIndex::grow() { resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10); }
 
-void INodeIndex::remove(INode* node) {
-  if (order_) order_->erase(node->key);
-  size_t hole = static_cast<size_t>(node - slots_);
-  for (size_t at = next(hole); !slots_[at].vacant(); at = next(at)) {
-    // A node may fill the hole unless its home lies behind the hole (cyclically).
-    const size_t home_slot = home(slots_[at].key);
-    const bool home_behind_hole = hole <= at ? (home_slot > hole && home_slot <= at)
-                                             : (home_slot > hole || home_slot <= at);
-    if (home_behind_hole) continue;
-    slots_[hole] = slots_[at];
-    hole = at;
+// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty gives memory back.
+void INodeIndex::give_back(bool at_once) {
+  if (size_ >= shrink_below_) {
+    times_empty_ = 0;
+  } else if (at_once || ++times_empty_ >= kTimesEmpty) {
+    resize(std::max(kSmallest, size_ * 2));
   }
-  slots_[hole].clear();
-  --size_;
-  if (size_ < shrink_below_) resize(std::max(kSmallest, size_ * 2));
 }
 
 std::vector<Code> INodeIndex::keys_between(Code low, Code high) {
@@ -73,20 +55,23 @@ std::vector<Code> INodeIndex::keys_between(Code low, Code high) {
 }
 
 void INodeIndex::resize(size_t capacity) {
+  capacity = (capacity + kSlotsPerLine - 1) / kSlotsPerLine * kSlotsPerLine;
   INode* old = slots_;
   const size_t old_capacity = capacity_;
   slots_ = static_cast<INode*>(allocate_pages(capacity * sizeof(INode)));
   capacity_ = capacity;
-  grow_above_ = capacity * 7 / 10;
-  shrink_below_ = capacity <= kSmallest ? 0 : capacity / 5;
+  grow_above_ = capacity * 62 / 100;
+  shrink_below_ = capacity <= kSmallest ? 0 : capacity / 8;
+  times_empty_ = 0;
   ++generation_;
+  ++moves_;
   for (size_t from = 0; from < old_capacity; ++from) {
     if (old[from].vacant()) continue;
-    size_t at = home(old[from].key);
+    size_t at = home(hash_code(old[from].key));
     while (!slots_[at].vacant()) at = next(at);
     slots_[at] = old[from];
   }
-  free_pages(old);
+  free_pages(old, old_capacity * sizeof(INode));
 }
 
 size_t INodeIndex::memory_bytes() const {
@@ -103,7 +88,7 @@ std::string INodeIndex::validate() const {
   }
   if (filled != size_) return "I-Node index: the count of keys is wrong";
   if (order_ && order_->size() != size_) return "I-Node index: the order holds a key that is gone";
-  if (filled > grow_above_ || filled < shrink_below_) return "I-Node index: the slots are too full or too empty";
+  if (filled > grow_above_) return "I-Node index: the slots are too full";
   return {};
 }
 

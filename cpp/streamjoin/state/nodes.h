@@ -83,6 +83,14 @@ class INode {
     head = kNoNode;
     tail_and_flag_ = (1u << 30) | kNoNode;
   }
+  /// A new I-Node whose only row is `node`.
+  void start_with_row(Code code, uint32_t node) {
+    key = code;
+    head = node;
+    tail_and_flag_ = (1u << 30) | node;
+  }
+  /// Exactly this: `node` is the only row, and there is no flag.
+  bool holds_only(uint32_t node) const { return head == node && tail_and_flag_ == ((1u << 30) | node); }
   void set_tail(uint32_t node) { tail_and_flag_ = (tail_and_flag_ & ~kNoNode) | node; }
   void set_flag(PunctuationFlag flag) {
     tail_and_flag_ = (tail_and_flag_ & kNoNode) | ((static_cast<uint32_t>(flag) + 1) << 30);

@@ -189,7 +189,10 @@ void Promises::load(ArchiveReader& in) {
   const auto expires = in.array<Time>();
   if (keys.size() != expires.size()) throw DamagedArchive("promise columns differ in length");
   for (size_t i = 0; i < keys.size(); ++i) remember(keys[i], expires[i]);
-  covered_.load(in);
+  // Remembering may have grown ranges already.
+  RangeSet covered;
+  covered.load(in);
+  covered.for_each([&](Code low, Code high, Time until) { covered_.insert(low, high, until); });
   everything_ = in.value<bool>();
 }
 

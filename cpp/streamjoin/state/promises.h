@@ -42,6 +42,8 @@ class Promises {
 
   /// False: no key is promised. The hot path asks this first.
   bool any() const { return flagged_ > 0 || everything_ || !covered_.empty(); }
+  /// Promised keys whose rows are still stored: their end will close them.
+  bool any_open() const { return flagged_ > closed_count_; }
   bool any_covered() const { return !covered_.empty(); }
 
   /// The flag of a key whose I-Node (or nullptr) was found already.

@@ -10,7 +10,7 @@
 namespace streamjoin {
 namespace {
 
-constexpr size_t kFreeBlock = 32;  // rows whose index slots are fetched together
+constexpr size_t kFreeBlock = 64;  // rows whose index slots are fetched together
 
 struct LaterFirst {
   template <typename T>
@@ -35,36 +35,8 @@ bool WindowState::remove_if_idle(INode* key) {
   return true;
 }
 
-uint32_t WindowState::append(Time time, Code key, RowRef row, INode* key_node) {
-  const uint32_t index = nodes_.allocate();
-  nodes_[index].start(time, key, row);
-  INode& list = key_node != nullptr ? *key_node : find_or_add_key(key);
-  if (list.has_rows()) {
-    nodes_[list.tail()].next_in_value = index;
-  } else {
-    list.head = index;
-  }
-  list.set_tail(index);
-  ++live_;
-  if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
-  ++batch_rows_[row.batch];
-  return index;
-}
-
-uint32_t WindowState::insert(Time time, Code key, RowRef row, INode* key_node) {
-  const uint32_t index = append(time, key, row, key_node);
-  if (tail_ != kNoNode) nodes_[tail_].next_in_time = index;
-  tail_ = index;
-  if (sweep_ == kNoNode) sweep_ = index;
-  if (head_ == kNoNode) {
-    head_ = index;
-    oldest_ = std::min(oldest_, time);
-  }
-  return index;
-}
-
 uint32_t WindowState::insert_late(Time time, Code key, RowRef row) {
-  const uint32_t index = append(time, key, row, nullptr);
+  const uint32_t index = append(time, key, hash_code(key), row, nullptr);
   nodes_[index].mark(TNode::kLate);
   late_.push_back({time, index});
   std::push_heap(late_.begin(), late_.end(), LaterFirst{});
@@ -79,34 +51,6 @@ uint32_t WindowState::pop_late() {
   return index;
 }
 
-void WindowState::refresh_oldest() {
-  oldest_ = head_ == kNoNode ? kEnd : nodes_[head_].time;
-  if (!late_.empty()) oldest_ = std::min(oldest_, late_.front().time);
-}
-
-void WindowState::take_out(TNode& node) {
-  node.mark(TNode::kDead);
-  count_out(node);
-  ++(node.is(TNode::kLate) ? purged_late_ : purged_);
-}
-
-void WindowState::unlink_from_value_list(INode& key, uint32_t previous, uint32_t index) {
-  TNode& node = nodes_[index];
-  if (previous == kNoNode) {
-    key.head = node.next_in_value;
-  } else {
-    nodes_[previous].next_in_value = node.next_in_value;
-  }
-  if (key.tail() == index) key.set_tail(previous);
-  node.mark(TNode::kOffValueList);
-}
-
-void WindowState::drop_dead_head(INode& key) {
-  while (key.head != kNoNode && nodes_[key.head].is(TNode::kDead)) {
-    unlink_from_value_list(key, kNoNode, key.head);
-  }
-}
-
 bool WindowState::has_live_rows(INode& key) {
   drop_dead_head(key);
   return key.has_rows();
@@ -115,14 +59,16 @@ bool WindowState::has_live_rows(INode& key) {
 void WindowState::mark_last_promised(INode& key) { nodes_[key.tail()].mark(TNode::kLastPromised); }
 
 void WindowState::sweep() {
-  const size_t allowed = live_ == 0 ? 0 : kSlackRows;
+  const size_t allowed = live_ == 0 ? 0 : kSlackRows / 2;
   if (expired_ > allowed) free_expired(expired_ - allowed / 2);
   if (purged_ + purged_late_ > (live_ == 0 ? 0 : live_ / 4 + kSlackRows / 2)) free_purged();
+  index_.give_back(false);
 }
 
 void WindowState::sweep_all() {
   free_expired(expired_);
   if (purged_ + purged_late_ > 0) free_purged();
+  index_.give_back(true);
 }
 
 // Expired rows are freed in the order in which they came. Blocks of them have their keys' slots fetched ahead.
@@ -133,7 +79,7 @@ void WindowState::free_expired(size_t count) {
     uint32_t at = sweep_;
     for (size_t i = 0; i < size; ++i) {
       const TNode& node = nodes_[at];
-      if (!node.is(TNode::kOffValueList)) index_.prefetch(node.key);
+      if (!node.is(TNode::kOffValueList)) index_.prefetch(hash_code(node.key));
       block[i] = at;
       at = node.next_in_time;
     }
@@ -141,9 +87,13 @@ void WindowState::free_expired(size_t count) {
     for (size_t i = 0; i < size; ++i) {
       const TNode& node = nodes_[block[i]];
       if (!node.is(TNode::kOffValueList)) {
-        INode* key = index_.find(node.key);
-        drop_dead_head(*key);
-        remove_if_idle(key);
+        INode* key = index_.find_slot(node.key, hash_code(node.key));
+        if (key->holds_only(block[i]) && dictionary_ == nullptr) {
+          index_.remove(key);
+        } else {
+          drop_dead_head(*key);
+          remove_if_idle(key);
+        }
       }
       nodes_.release(block[i]);
     }
@@ -181,6 +131,7 @@ void WindowState::free_purged() {
 }
 
 std::vector<RowRef> WindowState::move_rows_to(uint32_t batch) {
+  sweep_all();  // a later one must not change the order of late rows
   std::vector<RowRef> from;
   from.reserve(live_);
   for_each_row([&](TNode& node) {

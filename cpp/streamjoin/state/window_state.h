@@ -46,8 +46,9 @@ class WindowState {
 
   // ---- rows -------------------------------------------------------------------------------------------------------------
 
-  /// Stores a row that is not older than any row stored in order. `key_node`, if given, is the I-Node found for its key.
-  uint32_t insert(Time time, Code key, RowRef row, INode* key_node = nullptr);
+  /// Stores a row that is not older than any row stored in order. `slot`, if known, is the index slot found for its key.
+  uint32_t insert(Time time, Code key, RowRef row, INode* slot = nullptr) { return insert(time, key, hash_code(key), row, slot); }
+  uint32_t insert(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
   /// Stores a row that came behind the clock.
   uint32_t insert_late(Time time, Code key, RowRef row);
 
@@ -128,7 +129,7 @@ class WindowState {
     uint32_t node;
   };
 
-  uint32_t append(Time time, Code key, RowRef row, INode* key_node);
+  uint32_t append(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
   void take_out(TNode& node);
   void count_out(const TNode& node) {
     const uint32_t batch = node.row().batch;
@@ -161,97 +162,6 @@ class WindowState {
   size_t purged_late_ = 0;  // dead, still on the late heap
 };
 
-// ---- the hot loops ------------------------------------------------------------------------------------------------------
-
-template <typename Visitor>
-inline void WindowState::walk(INode& key, Visitor visitor) {
-  drop_dead_head(key);
-  uint32_t previous = kNoNode;
-  for (uint32_t at = key.head; at != kNoNode;) {
-    TNode& node = nodes_[at];
-    const uint32_t following = node.next_in_value;
-    if (following != kNoNode) nodes_.prefetch(following);
-    const Visit visit = visitor(at, node);
-    if (visit == Visit::kStop) return;
-    if (visit == Visit::kTakeOut) {
-      take_out(node);
-      unlink_from_value_list(key, previous, at);
-    } else {
-      previous = at;
-    }
-    at = following;
-  }
-}
-
-template <typename Visitor>
-inline void WindowState::look(const INode& key, Visitor visitor) const {
-  for (uint32_t at = key.head; at != kNoNode; at = nodes_[at].next_in_value) {
-    if (nodes_[at].is(TNode::kDead)) continue;
-    if (visitor(at, nodes_[at]) == Visit::kStop) return;
-  }
-}
-
-template <typename Leaving>
-inline void WindowState::invalidate_before(Time limit, Leaving leaving) {
-  if (oldest_ >= limit) return;
-  if (!late_.empty()) invalidate_late_before(limit, leaving);
-  while (head_ != kNoNode) {
-    TNode& node = nodes_[head_];
-    if (node.is(TNode::kDead)) {
-      --purged_;
-    } else {
-      if (node.time >= limit) break;
-      node.mark(TNode::kDead);
-      count_out(node);
-      leaving(node);
-    }
-    ++expired_;
-    head_ = node.next_in_time;
-  }
-  refresh_oldest();
-}
-
-template <typename Leaving>
-void WindowState::invalidate_late_before(Time limit, Leaving leaving) {
-  while (!late_.empty() && late_.front().time < limit) {
-    const uint32_t index = pop_late();
-    TNode& node = nodes_[index];
-    if (node.is(TNode::kDead)) {
-      --purged_late_;
-    } else {
-      // A late row is dead in the midst of its value list, so it leaves it now: dead rows stay a prefix.
-      INode& key = *index_.find(node.key);
-      uint32_t previous = kNoNode;
-      for (uint32_t at = key.head; at != index; at = nodes_[at].next_in_value) previous = at;
-      unlink_from_value_list(key, previous, index);
-      node.mark(TNode::kDead);
-      count_out(node);
-      leaving(node);
-      remove_if_idle(index_.find(node.key));
-    }
-    nodes_.release(index);
-  }
-}
-
-template <typename Leaving>
-inline size_t WindowState::purge(INode& key, Leaving leaving) {
-  size_t count = 0;
-  walk(key, [&](uint32_t, TNode& node) {
-    leaving(node);
-    ++count;
-    return Visit::kTakeOut;
-  });
-  return count;
-}
-
-template <typename Visitor>
-inline void WindowState::for_each_row(Visitor visitor) {
-  for (uint32_t at = head_; at != kNoNode; at = nodes_[at].next_in_time) {
-    if (!nodes_[at].is(TNode::kDead)) visitor(nodes_[at]);
-  }
-  for (const LateRow& late : late_) {
-    if (!nodes_[late.node].is(TNode::kDead)) visitor(nodes_[late.node]);
-  }
-}
-
 }  // namespace streamjoin
+
+#include "streamjoin/state/window_state_loops.h"

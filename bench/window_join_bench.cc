@@ -1,0 +1,178 @@
+// Question: what does BinaryJoin cost a row beside a plain symmetric hash window join, by window size, and what do its
+// punctuations cost when there is nothing for them to do?
+// Expected: no dearer than the plain join from 2^20 rows a side on; as dear as itself with punctuations switched off (WJoin, within
+// 5%); irrelevant punctuations, one to 30 rows, within 3%.
+//
+// One axis: rows a window holds. All contestants run on the same streams in one iteration, each in turn, round after round; a ratio is
+// the median over the rounds, so that what else the machine does falls on all of them. Every contestant must find the same pairs.
+
+#include <benchmark/benchmark.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plain_window_join.h"
+#include "stream_generator.h"
+#include "streamjoin/join/binary_join.h"
+
+namespace streamjoin::bench {
+namespace {
+
+constexpr size_t kBatch = 4096;
+constexpr size_t kRounds = 5;
+constexpr size_t kRowsPerPunctuation = 30;
+
+double cpu_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+struct Streams {
+  TimedKeys sides[2];
+  size_t window_rows;
+};
+
+struct Run {
+  double seconds = 0;  // after the windows are full
+  size_t pairs = 0;
+};
+
+/// `push(side, begin, size) -> pairs`, in step over both streams.
+Run run(const Streams& streams, const std::function<size_t(Side, size_t, size_t)>& push) {
+  Run result;
+  const size_t rows = streams.sides[0].times.size();
+  double start = 0;
+  for (size_t begin = 0; begin < rows; begin += kBatch) {
+    if (begin <= streams.window_rows) start = cpu_seconds();
+    const size_t size = std::min(kBatch, rows - begin);
+    for (const Side side : {kLeft, kRight}) result.pairs += push(side, begin, size);
+  }
+  result.seconds = cpu_seconds() - start;
+  return result;
+}
+
+Run run_plain(const Streams& streams) {
+  const Duration window = static_cast<Duration>(streams.window_rows);
+  PlainWindowJoin join(window, window, streams.window_rows + 2 * kBatch);
+  PlainWindowJoin::Pairs out;
+  return run(streams, [&](Side side, size_t begin, size_t size) {
+    out.clear();
+    const TimedKeys& stream = streams.sides[side];
+    join.push(side, std::span(stream.times).subspan(begin, size), std::span(stream.keys).subspan(begin, size), begin, out);
+    return out.size();
+  });
+}
+
+/// Punctuations of keys that no row has: ascending, between the rows, on both streams.
+Run run_join(const Streams& streams, bool use_punctuations, bool irrelevant_punctuations) {
+  const Duration window = static_cast<Duration>(streams.window_rows);
+  BinaryJoinOptions options;
+  options.bounds = Bounds(-window, window);
+  options.use_punctuations = use_punctuations;
+  BinaryJoin join(options, nullptr);
+  Results results;
+  uint32_t batch = 0;
+  return run(streams, [&](Side side, size_t begin, size_t size) {
+    results.rows.clear();
+    results.punctuations.clear();
+    const TimedKeys& stream = streams.sides[side];
+    const size_t step = irrelevant_punctuations ? kRowsPerPunctuation : size;
+    for (size_t at = begin; at < begin + size; at += step) {
+      const size_t rows = std::min(step, begin + size - at);
+      const std::span<const Time> times = std::span(stream.times).subspan(at, rows);
+      join.push(side, {batch, times, std::span(stream.keys).subspan(at, rows)}, nullptr, results);
+      if (irrelevant_punctuations) join.punctuate(side, static_cast<Code>(at), times.back(), results);
+    }
+    batch = (batch + 1) % 1024;
+    return results.rows.size();
+  });
+}
+
+/// The same rows in batches as short, without the punctuations: what remains between the two is the punctuations alone.
+Run run_join_in_short_batches(const Streams& streams) {
+  const Duration window = static_cast<Duration>(streams.window_rows);
+  BinaryJoinOptions options;
+  options.bounds = Bounds(-window, window);
+  BinaryJoin join(options, nullptr);
+  Results results;
+  return run(streams, [&](Side side, size_t begin, size_t size) {
+    results.rows.clear();
+    const TimedKeys& stream = streams.sides[side];
+    for (size_t at = begin; at < begin + size; at += kRowsPerPunctuation) {
+      const size_t rows = std::min(kRowsPerPunctuation, begin + size - at);
+      join.push(side, {0, std::span(stream.times).subspan(at, rows), std::span(stream.keys).subspan(at, rows)}, nullptr, results);
+    }
+    return results.rows.size();
+  });
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
+  return values[values.size() / 2];
+}
+
+void compare(benchmark::State& state, const Streams& streams) {
+  std::vector<double> plain, pwjoin, wjoin, short_batches, irrelevant;
+  for (auto _ : state) {
+    size_t pairs = 0;
+    const auto note = [&](const Run& run, std::vector<double>& seconds) {
+      if (pairs != 0 && run.pairs != pairs) {
+        std::fprintf(stderr, "window_join_bench: wrong answer: %zu pairs, expected %zu\n", run.pairs, pairs);
+        std::exit(1);
+      }
+      pairs = run.pairs;
+      seconds.push_back(run.seconds);
+    };
+    for (size_t round = 0; round < kRounds; ++round) {
+      note(run_plain(streams), plain);
+      note(run_join(streams, true, false), pwjoin);
+      note(run_join(streams, false, false), wjoin);
+      note(run_join_in_short_batches(streams), short_batches);
+      note(run_join(streams, true, true), irrelevant);
+    }
+  }
+  const auto ratio = [](const std::vector<double>& slower, const std::vector<double>& faster) {
+    std::vector<double> ratios;
+    for (size_t i = 0; i < slower.size(); ++i) ratios.push_back(slower[i] / faster[i]);
+    return median(ratios);
+  };
+  const double rows = 2 * static_cast<double>(streams.sides[0].times.size() - streams.window_rows);
+  state.counters["plain_Mrows/s"] = rows / median(plain) / 1e6;
+  state.counters["pwjoin_Mrows/s"] = rows / median(pwjoin) / 1e6;
+  state.counters["rate_vs_plain"] = ratio(plain, pwjoin);
+  state.counters["time_vs_wjoin"] = ratio(pwjoin, wjoin);
+  state.counters["irrelevant_punct"] = ratio(irrelevant, short_batches);
+}
+
+size_t rows_for(size_t window_rows) { return window_rows + std::max<size_t>(window_rows, size_t{1} << 20); }
+
+void exactly_one_match(benchmark::State& state) {
+  const size_t window_rows = static_cast<size_t>(state.range(0));
+  auto [left, right] = paired_unique_keys({.rows = rows_for(window_rows), .window_rows = window_rows});
+  compare(state, {{std::move(left), std::move(right)}, window_rows});
+}
+
+void uniform(benchmark::State& state, double matches_per_row) {
+  const size_t window_rows = static_cast<size_t>(state.range(0));
+  UniformKeysOptions options{.rows = rows_for(window_rows), .window_rows = window_rows, .matches_per_row = matches_per_row};
+  TimedKeys left = uniform_keys(options);
+  options.seed = 2;
+  compare(state, {{std::move(left), uniform_keys(options)}, window_rows});
+}
+
+#define BY_WINDOW_ROWS RangeMultiplier(4)->Range(1 << 12, 1 << 22)->Unit(benchmark::kSecond)->Iterations(1)
+BENCHMARK(exactly_one_match)->BY_WINDOW_ROWS;
+BENCHMARK_CAPTURE(uniform, one_match, 1.0)->BY_WINDOW_ROWS;
+BENCHMARK_CAPTURE(uniform, selective, 0.01)->BY_WINDOW_ROWS;
+
+}  // namespace
+}  // namespace streamjoin::bench
+
+BENCHMARK_MAIN();

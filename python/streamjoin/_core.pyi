@@ -1,0 +1,132 @@
+"""The native core of streamjoin. Private: use the package around it. Sides are 0 (left) and 1 (right)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, TypedDict, type_check_only
+
+import numpy as np
+from numpy.typing import NDArray
+
+__version__: str
+
+_RowRefs: TypeAlias = NDArray[np.uint32]
+_Rows: TypeAlias = NDArray[np.int64]
+_Validity: TypeAlias = NDArray[np.bool_] | None
+# values, offsets of bytes, validity (None: all valid)
+_KeyColumn: TypeAlias = tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np.uint8] | None]
+# None is `*`, (value,) a constant, (low, high) a range with None for an open end
+_AttributePattern: TypeAlias = tuple[Any, ...] | None
+_PerSide: TypeAlias = tuple[int, int]
+# side, batch, row, late_by
+_Refused: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]
+# kinds, times, untils, and per attribute its constants and the low and high ends of its ranges
+_Punctuations: TypeAlias = tuple[
+    NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], list[tuple[_KeyColumn, _KeyColumn, _KeyColumn]]
+]
+
+@type_check_only
+class _Stats(TypedDict):
+    rows_in: _PerSide
+    punctuations_in: _PerSide
+    purged: _PerSide
+    invalidated: _PerSide
+    discarded_on_the_fly: _PerSide
+    dropped_after_propagation: _PerSide
+    violations: _PerSide
+    late: _PerSide
+    state_rows: list[int]
+    state_keys: list[int]
+    promises_held: list[int]
+    rows_out: int
+    punctuations_out: list[int]
+    dictionary_entries: int
+    state_bytes: int
+
+class RefusedBatch(Exception): ...
+class DamagedArchive(ValueError): ...
+
+class Output:
+    @property
+    def rows(self) -> _RowRefs: ...
+    def late(self) -> _Refused: ...
+    def violations(self) -> _Refused: ...
+    def take_punctuations(self) -> _Punctuations: ...
+
+class BinaryOperator:
+    def __init__(
+        self,
+        *,
+        how: str,
+        lower: int | None,
+        upper: int | None,
+        late: str,
+        on_violation: str,
+        implies: Sequence[str],
+        lifespans: Sequence[int | None],
+        key_types: Sequence[tuple[str, int]],
+        null_safe: Sequence[bool],
+        use_windows: bool = True,
+        use_punctuations: bool = True,
+    ) -> None: ...
+    def push(
+        self,
+        side: int,
+        batch: int,
+        times: NDArray[np.int64],
+        keys: Sequence[_KeyColumn],
+        predicate: Callable[[_RowRefs], NDArray[np.uint8]] | None = None,
+    ) -> Output: ...
+    def punctuate(
+        self, side: int, patterns: Sequence[Sequence[_AttributePattern]], time: int | None = None
+    ) -> Output: ...
+    def advance(self, side: int, time: int) -> Output: ...
+    def finish(self) -> Output: ...
+    def take_empty_batches(self, side: int) -> list[int]: ...
+    def rows_of_batch(self, side: int, batch: int) -> int: ...
+    def live_rows(self, side: int) -> int: ...
+    def move_rows_to(self, side: int, batch: int) -> _RowRefs: ...
+    def stats(self) -> _Stats: ...
+    def clock(self, side: int) -> int | None: ...
+    def validate(self) -> str: ...
+    def save(self) -> bytes: ...
+    def load(self, bytes: bytes) -> None: ...
+
+class Payload:
+    def __init__(self, layout: Sequence[tuple[str, int]]) -> None: ...
+    def put(self, batch: int, columns: Sequence[tuple[int, int, int, int]]) -> None: ...
+    def drop(self, batch: int) -> None: ...
+    def gather(
+        self, rows: _RowRefs, side: int, column: int
+    ) -> tuple[
+        NDArray[np.uint8], NDArray[np.int32] | NDArray[np.int64] | None, NDArray[np.uint8] | None, int
+    ]: ...
+
+def window_join(
+    left_keys: _Rows,
+    left_times: _Rows,
+    right_keys: _Rows,
+    right_times: _Rows,
+    lower: int,
+    upper: int,
+    left_valid: _Validity = None,
+    right_valid: _Validity = None,
+) -> tuple[_Rows, _Rows]: ...
+def window_semi_join(
+    left_keys: _Rows,
+    left_times: _Rows,
+    right_keys: _Rows,
+    right_times: _Rows,
+    lower: int,
+    upper: int,
+    left_valid: _Validity = None,
+    right_valid: _Validity = None,
+) -> _Rows: ...
+def window_anti_join(
+    left_keys: _Rows,
+    left_times: _Rows,
+    right_keys: _Rows,
+    right_times: _Rows,
+    lower: int,
+    upper: int,
+    left_valid: _Validity = None,
+    right_valid: _Validity = None,
+) -> _Rows: ...

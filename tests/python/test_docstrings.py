@@ -1,0 +1,27 @@
+"""Every example in a docstring of the package runs and shows what it says."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+import streamjoin
+
+MODULES = ["streamjoin"] + [
+    f"streamjoin.{module.name}"
+    for module in pkgutil.iter_modules(streamjoin.__path__)
+    if module.name != "_core"
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_the_module_run(name: str) -> None:
+    outcome = doctest.testmod(importlib.import_module(name))
+    assert outcome.failed == 0
+
+
+def test_the_operator_and_the_package_have_examples() -> None:
+    for name in ("streamjoin", "streamjoin.operator", "streamjoin.query", "streamjoin.kernels"):
+        assert doctest.testmod(importlib.import_module(name)).attempted > 0
