@@ -1,10 +1,12 @@
-// Question: what does BinaryJoin cost a row beside a plain symmetric hash window join, by window size, and what do its
-// punctuations cost when there is nothing for them to do?
-// Expected: no dearer than the plain join from 2^20 rows a side on; as dear as itself with punctuations switched off (WJoin, within
-// 5%); irrelevant punctuations, one to 30 rows, within 3%.
+// Question: what does BinaryJoin cost a row beside a plain symmetric hash window join, by window size, and
+// what do its punctuations cost when there is nothing for them to do? Expected: at 2^20 rows a side no dearer
+// than a plain join with as much memory a row (rate_vs_plain_64B at least 1; rate_vs_plain is against one
+// with twice the memory); as dear as itself with punctuations switched off (time_vs_wjoin at most 1.05);
+// irrelevant punctuations, one to 30 rows, cost at most 3% (irrelevant_punct).
 //
-// One axis: rows a window holds. All contestants run on the same streams in one iteration, each in turn, round after round; a ratio is
-// the median over the rounds, so that what else the machine does falls on all of them. Every contestant must find the same pairs.
+// One axis: rows a window holds. All contestants run on the same streams in one iteration, each in turn,
+// round after round; a ratio is the median over the rounds, so that what else the machine does falls on all
+// of them. Every contestant must find the same pairs.
 
 #include <benchmark/benchmark.h>
 
@@ -27,6 +29,8 @@ namespace {
 constexpr size_t kBatch = 4096;
 constexpr size_t kRounds = 5;
 constexpr size_t kRowsPerPunctuation = 30;
+constexpr double kFastestSlots = 4;        // 96 to 128 bytes a row
+constexpr double kSameMemorySlots = 1.75;  // as many bytes a row as BinaryJoin
 
 double cpu_seconds() {
   timespec time;
@@ -58,14 +62,15 @@ Run run(const Streams& streams, const std::function<size_t(Side, size_t, size_t)
   return result;
 }
 
-Run run_plain(const Streams& streams) {
+Run run_plain(const Streams& streams, double slots_per_row) {
   const Duration window = static_cast<Duration>(streams.window_rows);
-  PlainWindowJoin join(window, window, streams.window_rows + 2 * kBatch);
+  PlainWindowJoin join(window, window, streams.window_rows + 2 * kBatch, slots_per_row);
   PlainWindowJoin::Pairs out;
   return run(streams, [&](Side side, size_t begin, size_t size) {
     out.clear();
     const TimedKeys& stream = streams.sides[side];
-    join.push(side, std::span(stream.times).subspan(begin, size), std::span(stream.keys).subspan(begin, size), begin, out);
+    join.push(side, std::span(stream.times).subspan(begin, size), std::span(stream.keys).subspan(begin, size),
+              begin, out);
     return out.size();
   });
 }
@@ -95,7 +100,8 @@ Run run_join(const Streams& streams, bool use_punctuations, bool irrelevant_punc
   });
 }
 
-/// The same rows in batches as short, without the punctuations: what remains between the two is the punctuations alone.
+/// The same rows in batches as short, without the punctuations: what remains between the two is the
+/// punctuations alone.
 Run run_join_in_short_batches(const Streams& streams) {
   const Duration window = static_cast<Duration>(streams.window_rows);
   BinaryJoinOptions options;
@@ -107,7 +113,9 @@ Run run_join_in_short_batches(const Streams& streams) {
     const TimedKeys& stream = streams.sides[side];
     for (size_t at = begin; at < begin + size; at += kRowsPerPunctuation) {
       const size_t rows = std::min(kRowsPerPunctuation, begin + size - at);
-      join.push(side, {0, std::span(stream.times).subspan(at, rows), std::span(stream.keys).subspan(at, rows)}, nullptr, results);
+      join.push(side,
+                {0, std::span(stream.times).subspan(at, rows), std::span(stream.keys).subspan(at, rows)},
+                nullptr, results);
     }
     return results.rows.size();
   });
@@ -119,7 +127,7 @@ double median(std::vector<double> values) {
 }
 
 void compare(benchmark::State& state, const Streams& streams) {
-  std::vector<double> plain, pwjoin, wjoin, short_batches, irrelevant;
+  std::vector<double> plain, plain_same_memory, pwjoin, wjoin, short_batches, irrelevant;
   for (auto _ : state) {
     size_t pairs = 0;
     const auto note = [&](const Run& run, std::vector<double>& seconds) {
@@ -131,7 +139,8 @@ void compare(benchmark::State& state, const Streams& streams) {
       seconds.push_back(run.seconds);
     };
     for (size_t round = 0; round < kRounds; ++round) {
-      note(run_plain(streams), plain);
+      note(run_plain(streams, kFastestSlots), plain);
+      note(run_plain(streams, kSameMemorySlots), plain_same_memory);
       note(run_join(streams, true, false), pwjoin);
       note(run_join(streams, false, false), wjoin);
       note(run_join_in_short_batches(streams), short_batches);
@@ -147,11 +156,14 @@ void compare(benchmark::State& state, const Streams& streams) {
   state.counters["plain_Mrows/s"] = rows / median(plain) / 1e6;
   state.counters["pwjoin_Mrows/s"] = rows / median(pwjoin) / 1e6;
   state.counters["rate_vs_plain"] = ratio(plain, pwjoin);
+  state.counters["rate_vs_plain_64B"] = ratio(plain_same_memory, pwjoin);
   state.counters["time_vs_wjoin"] = ratio(pwjoin, wjoin);
   state.counters["irrelevant_punct"] = ratio(irrelevant, short_batches);
 }
 
-size_t rows_for(size_t window_rows) { return window_rows + std::max<size_t>(window_rows, size_t{1} << 20); }
+size_t rows_for(size_t window_rows) {
+  return window_rows + std::max<size_t>(window_rows, size_t{1} << 20);
+}
 
 void exactly_one_match(benchmark::State& state) {
   const size_t window_rows = static_cast<size_t>(state.range(0));
@@ -161,7 +173,8 @@ void exactly_one_match(benchmark::State& state) {
 
 void uniform(benchmark::State& state, double matches_per_row) {
   const size_t window_rows = static_cast<size_t>(state.range(0));
-  UniformKeysOptions options{.rows = rows_for(window_rows), .window_rows = window_rows, .matches_per_row = matches_per_row};
+  UniformKeysOptions options{
+      .rows = rows_for(window_rows), .window_rows = window_rows, .matches_per_row = matches_per_row};
   TimedKeys left = uniform_keys(options);
   options.seed = 2;
   compare(state, {{std::move(left), uniform_keys(options)}, window_rows});

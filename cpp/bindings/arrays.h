@@ -23,7 +23,8 @@ namespace py = pybind11;
 template <typename Value, typename Array>
 std::span<const Value> flat(const Array& array) {
   static_assert(sizeof(Value) == sizeof(*array.data()));
-  if (array.ndim() != 1) throw UsageError("columns must have one dimension, got " + std::to_string(array.ndim()));
+  if (array.ndim() != 1)
+    throw UsageError("columns must have one dimension, got " + std::to_string(array.ndim()));
   return {reinterpret_cast<const Value*>(array.data()), static_cast<size_t>(array.size())};
 }
 
@@ -41,12 +42,13 @@ using RowArray = py::array_t<uint32_t, py::array::c_style>;
 
 inline RowArray rows_to_array(std::span<const ResultRow> rows, py::handle owner) {
   static_assert(sizeof(ResultRow) == 4 * sizeof(uint32_t));
-  return RowArray({static_cast<py::ssize_t>(rows.size()), py::ssize_t{4}}, reinterpret_cast<const uint32_t*>(rows.data()),
-                  owner);
+  return RowArray({static_cast<py::ssize_t>(rows.size()), py::ssize_t{4}},
+                  reinterpret_cast<const uint32_t*>(rows.data()), owner);
 }
 
 inline std::span<const ResultRow> array_to_rows(const RowArray& rows) {
-  if (rows.ndim() != 2 || rows.shape(1) != 4) throw UsageError("result rows must be an array of four columns");
+  if (rows.ndim() != 2 || rows.shape(1) != 4)
+    throw UsageError("result rows must be an array of four columns");
   return {reinterpret_cast<const ResultRow*>(rows.data()), static_cast<size_t>(rows.shape(0))};
 }
 

@@ -41,17 +41,20 @@ constexpr std::array<std::pair<const char*, ViolationPolicy>, 3> kViolationPolic
     {{"drop", ViolationPolicy::kDrop}, {"keep", ViolationPolicy::kKeep}, {"error", ViolationPolicy::kError}}};
 constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
     {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
-constexpr std::array<std::pair<const char*, AttributeKind>, 4> kAttributeKinds{{{"integer", AttributeKind::kInteger},
-                                                                                {"real", AttributeKind::kReal},
-                                                                                {"bytes", AttributeKind::kBytes},
-                                                                                {"decimal", AttributeKind::kDecimal}}};
+constexpr std::array<std::pair<const char*, AttributeKind>, 4> kAttributeKinds{
+    {{"integer", AttributeKind::kInteger},
+     {"real", AttributeKind::kReal},
+     {"bytes", AttributeKind::kBytes},
+     {"decimal", AttributeKind::kDecimal}}};
 
-std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower, std::optional<Duration> upper,
-                                              const std::string& late, const std::string& on_violation,
+std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower,
+                                              std::optional<Duration> upper, const std::string& late,
+                                              const std::string& on_violation,
                                               const std::array<std::string, 2>& implies,
                                               const std::array<std::optional<Duration>, 2>& lifespans,
                                               const std::vector<std::pair<std::string, uint32_t>>& key_types,
-                                              const std::vector<bool>& null_safe, bool use_windows, bool use_punctuations) {
+                                              const std::vector<bool>& null_safe, bool use_windows,
+                                              bool use_punctuations) {
   OperatorOptions options;
   options.join.type = named(kJoinTypes, how);
   options.join.bounds = Bounds(lower, upper);
@@ -62,7 +65,8 @@ std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optio
   }
   options.join.use_windows = use_windows;
   options.join.use_punctuations = use_punctuations;
-  for (const auto& [kind, width] : key_types) options.key_types.push_back({named(kAttributeKinds, kind), width});
+  for (const auto& [kind, width] : key_types)
+    options.key_types.push_back({named(kAttributeKinds, kind), width});
   options.null_safe = null_safe;
   return std::make_unique<BinaryOperator>(std::move(options));
 }
@@ -74,7 +78,8 @@ class PythonPredicate : public Predicate {
 
   void evaluate(std::span<const ResultRow> candidates, std::span<uint8_t> holds) override {
     const py::gil_scoped_acquire acquired;
-    const auto mask = py::cast<py::array_t<uint8_t, py::array::c_style>>(function_(rows_to_array(candidates, py::none())));
+    const auto mask =
+        py::cast<py::array_t<uint8_t, py::array::c_style>>(function_(rows_to_array(candidates, py::none())));
     const std::span<const uint8_t> answers = flat<uint8_t>(mask);
     if (answers.size() != holds.size()) throw UsageError("a predicate must answer for every candidate");
     std::copy(answers.begin(), answers.end(), holds.begin());
@@ -84,18 +89,20 @@ class PythonPredicate : public Predicate {
   py::function function_;
 };
 
-std::vector<KeyColumn> to_key_columns(const std::vector<KeyArrays>& keys, const std::vector<AttributeType>& types) {
+std::vector<KeyColumn> to_key_columns(const std::vector<KeyArrays>& keys,
+                                      const std::vector<AttributeType>& types) {
   if (keys.size() != types.size()) throw UsageError("one key column per join attribute is needed");
   std::vector<KeyColumn> columns;
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto& [values, offsets, valid] = keys[i];
-    columns.push_back({types[i], values.data(), offsets ? offsets->data() : nullptr, valid ? valid->data() : nullptr});
+    columns.push_back(
+        {types[i], values.data(), offsets ? offsets->data() : nullptr, valid ? valid->data() : nullptr});
   }
   return columns;
 }
 
-Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times, const std::vector<KeyArrays>& keys,
-            const std::optional<py::function>& predicate) {
+Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times,
+            const std::vector<KeyArrays>& keys, const std::optional<py::function>& predicate) {
   const std::vector<KeyColumn> columns = to_key_columns(keys, self.key_types());
   std::optional<PythonPredicate> asked;
   if (predicate) asked.emplace(*predicate);
@@ -142,11 +149,13 @@ AttributePattern to_pattern(AttributeType type, const std::optional<py::tuple>& 
   return range;
 }
 
-Output punctuate(BinaryOperator& self, int side, const std::vector<std::vector<std::optional<py::tuple>>>& patterns,
+Output punctuate(BinaryOperator& self, int side,
+                 const std::vector<std::vector<std::optional<py::tuple>>>& patterns,
                  std::optional<Time> time) {
   std::vector<KeyPattern> converted;
   for (const auto& pattern : patterns) {
-    if (pattern.size() != self.key_types().size()) throw UsageError("one pattern per join attribute is needed");
+    if (pattern.size() != self.key_types().size())
+      throw UsageError("one pattern per join attribute is needed");
     KeyPattern& attributes = converted.emplace_back();
     for (size_t i = 0; i < pattern.size(); ++i) {
       attributes.attributes.push_back(to_pattern(self.key_types()[i], pattern[i]));
@@ -180,7 +189,8 @@ py::tuple punctuation_arrays(Output& output) {
   OutputPunctuations& punctuations = output.punctuations;
   py::list attributes;
   for (auto& [constant, low, high] : punctuations.attributes) {
-    attributes.append(py::make_tuple(column_arrays(std::move(constant)), column_arrays(std::move(low)), column_arrays(std::move(high))));
+    attributes.append(py::make_tuple(column_arrays(std::move(constant)), column_arrays(std::move(low)),
+                                     column_arrays(std::move(high))));
   }
   return py::make_tuple(to_array(std::move(punctuations.kinds)), to_array(std::move(punctuations.times)),
                         to_array(std::move(punctuations.untils)), attributes);
@@ -218,15 +228,18 @@ py::object clock(const BinaryOperator& self, int side) {
 
 py::dict stats(BinaryOperator& self) {
   const OperatorStats stats = self.stats();
-  const auto counter = [&](uint64_t SideCounters::*member) {
+  const auto counter = [&](uint64_t SideCounters::* member) {
     return py::make_tuple(stats.counters[kLeft].*member, stats.counters[kRight].*member);
   };
-  return py::dict("rows_in"_a = counter(&SideCounters::rows_in), "punctuations_in"_a = counter(&SideCounters::punctuations_in),
-                  "purged"_a = counter(&SideCounters::purged), "invalidated"_a = counter(&SideCounters::invalidated),
+  return py::dict("rows_in"_a = counter(&SideCounters::rows_in),
+                  "punctuations_in"_a = counter(&SideCounters::punctuations_in),
+                  "purged"_a = counter(&SideCounters::purged),
+                  "invalidated"_a = counter(&SideCounters::invalidated),
                   "discarded_on_the_fly"_a = counter(&SideCounters::discarded_on_the_fly),
                   "dropped_after_propagation"_a = counter(&SideCounters::dropped_after_propagation),
-                  "violations"_a = counter(&SideCounters::violations), "late"_a = counter(&SideCounters::late),
-                  "state_rows"_a = stats.state_rows, "state_keys"_a = stats.state_keys, "promises_held"_a = stats.promises_held,
+                  "violations"_a = counter(&SideCounters::violations),
+                  "late"_a = counter(&SideCounters::late), "state_rows"_a = stats.state_rows,
+                  "state_keys"_a = stats.state_keys, "promises_held"_a = stats.promises_held,
                   "rows_out"_a = stats.rows_out, "punctuations_out"_a = stats.punctuations_out,
                   "dictionary_entries"_a = stats.dictionary_entries, "state_bytes"_a = stats.state_bytes);
 }
@@ -244,22 +257,30 @@ void register_operator(py::module_& module) {
       PyErr_SetObject(refused.ptr(), py::make_tuple(reason, why.row, why.clock).ptr());
     }
   });
-  py::register_exception<DamagedArchive>(module, "DamagedArchive", PyExc_ValueError).attr("__doc__") = doc::kDamaged;
+  py::register_exception<DamagedArchive>(module, "DamagedArchive", PyExc_ValueError).attr("__doc__") =
+      doc::kDamaged;
 
   py::class_<Output>(module, "Output", doc::kOutput)
       .def_property_readonly(
-          "rows", [](const py::object& self) { return rows_to_array(self.cast<const Output&>().rows, self); }, doc::kRows)
-      .def("late", [](const Output& self) { return refused_arrays(self.late); }, doc::kLate)
-      .def("violations", [](const Output& self) { return refused_arrays(self.violations); }, doc::kViolations)
+          "rows", [](const py::object& self) { return rows_to_array(self.cast<const Output&>().rows, self); },
+          doc::kRows)
+      .def(
+          "late", [](const Output& self) { return refused_arrays(self.late); }, doc::kLate)
+      .def(
+          "violations", [](const Output& self) { return refused_arrays(self.violations); }, doc::kViolations)
       .def("take_punctuations", &punctuation_arrays, doc::kPunctuations);
 
   py::class_<BinaryOperator>(module, "BinaryOperator", doc::kOperator)
-      .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a, "implies"_a,
-           "lifespans"_a, "key_types"_a, "null_safe"_a, "use_windows"_a = true, "use_punctuations"_a = true)
+      .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a,
+           "implies"_a, "lifespans"_a, "key_types"_a, "null_safe"_a, "use_windows"_a = true,
+           "use_punctuations"_a = true)
       .def("push", &push, doc::kPush, "side"_a, "batch"_a, "times"_a, "keys"_a, "predicate"_a = py::none())
       .def("punctuate", &punctuate, doc::kPunctuate, "side"_a, "patterns"_a, "time"_a = py::none())
       .def(
-          "advance", [](BinaryOperator& self, int side, Time time) { return self.advance(static_cast<Side>(side), time); },
+          "advance",
+          [](BinaryOperator& self, int side, Time time) {
+            return self.advance(static_cast<Side>(side), time);
+          },
           doc::kAdvance, "side"_a, "time"_a)
       .def("finish", &BinaryOperator::finish, doc::kFinish)
       .def(
@@ -268,10 +289,13 @@ void register_operator(py::module_& module) {
           doc::kTakeEmptyBatches, "side"_a)
       .def(
           "rows_of_batch",
-          [](const BinaryOperator& self, int side, uint32_t batch) { return self.rows_of_batch(static_cast<Side>(side), batch); },
+          [](const BinaryOperator& self, int side, uint32_t batch) {
+            return self.rows_of_batch(static_cast<Side>(side), batch);
+          },
           doc::kRowsOfBatch, "side"_a, "batch"_a)
       .def(
-          "live_rows", [](const BinaryOperator& self, int side) { return self.live_rows(static_cast<Side>(side)); },
+          "live_rows",
+          [](const BinaryOperator& self, int side) { return self.live_rows(static_cast<Side>(side)); },
           doc::kLiveRows, "side"_a)
       .def("move_rows_to", &move_rows_to, doc::kMoveRowsTo, "side"_a, "batch"_a)
       .def("stats", &stats, doc::kStats)

@@ -59,7 +59,9 @@ py::tuple gather(const Payload& payload, const RowArray& rows, int side, size_t 
 void register_payload(py::module_& module) {
   using namespace py::literals;
   py::class_<Payload>(module, "Payload", doc::kPayload)
-      .def(py::init([](const std::vector<std::pair<std::string, uint32_t>>& layout) { return Payload(to_layouts(layout)); }),
+      .def(py::init([](const std::vector<std::pair<std::string, uint32_t>>& layout) {
+             return Payload(to_layouts(layout));
+           }),
            "layout"_a)
       .def("put", &put, doc::kPut, "batch"_a, "columns"_a)
       .def("drop", &Payload::drop, doc::kDrop, "batch"_a)

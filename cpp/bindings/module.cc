@@ -1,4 +1,5 @@
-// The private module _core: the table of contents. Each face of the engine registers itself in a file of its own.
+// The private module _core: the table of contents. Each face of the engine registers itself in a file of its
+// own.
 
 #include <pybind11/pybind11.h>
 

@@ -1,7 +1,8 @@
 // ArchiveWriter and ArchiveReader: plain values to bytes and back, for snapshots.
 //
-// Little-endian, no padding, no type tags: reader and writer walk the same fields in the same order. The reader checks every
-// length before it trusts it, so damaged bytes give a DamagedArchive and never a wild read or a giant allocation.
+// Little-endian, no padding, no type tags: reader and writer walk the same fields in the same order. The
+// reader checks every length before it trusts it, so damaged bytes give a DamagedArchive and never a wild
+// read or a giant allocation.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// Three kinds of trouble, three ways to say it: UsageError when the caller is wrong, SJ_CHECK when we are wrong. Data that is
-// merely as data is (a late row, a violation) is no error: it is a value that is counted.
+// Three kinds of trouble, three ways to say it: UsageError when the caller is wrong, SJ_CHECK when we are
+// wrong. Data that is merely as data is (a late row, a violation) is no error: it is a value that is counted.
 
 #pragma once
 
@@ -23,8 +23,8 @@ class InternalError : public std::logic_error {
 }  // namespace streamjoin
 
 /// Always on; for the cold paths. The reason says what was broken, in words.
-#define SJ_CHECK(condition, reason) \
-  do {                              \
-    if (!(condition)) [[unlikely]]  \
+#define SJ_CHECK(condition, reason)                                                              \
+  do {                                                                                           \
+    if (!(condition)) [[unlikely]]                                                               \
       throw ::streamjoin::InternalError(std::string("streamjoin: internal error: ") + (reason)); \
   } while (false)

@@ -9,7 +9,8 @@
 
 namespace streamjoin {
 
-/// Mixes all bits of `value` into all bits of the result. Bijective, so distinct codes never share a full hash.
+/// Mixes all bits of `value` into all bits of the result. Bijective, so distinct codes never share a full
+/// hash.
 inline uint64_t mix(uint64_t value) {
   value ^= value >> 32;
   value *= 0xd6e8feb86659fd93ULL;
@@ -19,8 +20,8 @@ inline uint64_t mix(uint64_t value) {
   return value;
 }
 
-/// A hash of a code that is good in its high bits, which are all that slot_of looks at. One multiplication: it is computed for every
-/// row.
+/// A hash of a code that is good in its high bits, which are all that slot_of looks at. One multiplication:
+/// it is computed for every row.
 inline uint64_t hash_code(int64_t code) {
   const uint64_t value = static_cast<uint64_t>(code);
   return (value ^ (value >> 32)) * 0xd6e8feb86659fd93ULL;

@@ -2,8 +2,9 @@
 //
 //   kBeginning ........ every legal time ........ kEnd
 //
-// The two extremes are no times of rows: what is at kBeginning has not begun, a clock that reaches kEnd has ended.
-// Saturation is exact for our use: a sum that leaves the range lies beyond every legal time, and so does its stand-in.
+// The two extremes are no times of rows: what is at kBeginning has not begun, a clock that reaches kEnd has
+// ended. Saturation is exact for our use: a sum that leaves the range lies beyond every legal time, and so
+// does its stand-in.
 
 #pragma once
 
@@ -33,6 +34,8 @@ inline Duration subtract_saturating(Time later, Time earlier) {
 }
 
 /// When something that lasts `lifespan` from `time` on is over; a lifespan of kEnd is for ever.
-inline Time end_of(Time time, Duration lifespan) { return lifespan == kEnd ? kEnd : add_saturating(time, lifespan); }
+inline Time end_of(Time time, Duration lifespan) {
+  return lifespan == kEnd ? kEnd : add_saturating(time, lifespan);
+}
 
 }  // namespace streamjoin

@@ -17,8 +17,8 @@ struct AttributeColumn {
   AttributeType type;
   std::vector<int64_t> integers;
   std::vector<double> reals;
-  std::string bytes;              // of kBytes and kDecimal
-  std::vector<int64_t> ends{0};   // of kBytes
+  std::string bytes;             // of kBytes and kDecimal
+  std::vector<int64_t> ends{0};  // of kBytes
   std::vector<uint8_t> valid;
 
   size_t size() const { return valid.size(); }

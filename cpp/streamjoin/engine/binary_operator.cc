@@ -8,7 +8,8 @@ namespace {
 /// Codes of a batch, given back however the call ends.
 class HeldCodes {
  public:
-  HeldCodes(KeySpace& keys, BinaryJoin& join, std::vector<Code>& codes) : keys_(keys), join_(join), codes_(codes) {}
+  HeldCodes(KeySpace& keys, BinaryJoin& join, std::vector<Code>& codes)
+      : keys_(keys), join_(join), codes_(codes) {}
   ~HeldCodes() {
     keys_.let_go(codes_, join_);
     codes_.clear();
@@ -31,12 +32,13 @@ BinaryOperator::BinaryOperator(OperatorOptions options)
     : keys_(KeyEncoder(options.key_types, options.null_safe)),
       join_(std::make_unique<BinaryJoin>(with_key_kind(options.join, keys_.direct()), keys_.dictionary())) {}
 
-Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys,
-                            Predicate* predicate) {
+Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times,
+                            std::span<const KeyColumn> keys, Predicate* predicate) {
   Results results;
   expire_patterns();
   null_keys_.clear();
-  const bool may_be_null = std::any_of(keys.begin(), keys.end(), [](const KeyColumn& key) { return key.valid != nullptr; });
+  const bool may_be_null =
+      std::any_of(keys.begin(), keys.end(), [](const KeyColumn& key) { return key.valid != nullptr; });
   if (may_be_null) {
     null_keys_.resize(times.size());
     for (size_t row = 0; row < times.size(); ++row) null_keys_[row] = keys_.encoder().null_key(keys, row);
@@ -94,7 +96,8 @@ void BinaryOperator::punctuate_one(Side side, const KeyPattern& pattern, Time ti
   }
 }
 
-void BinaryOperator::punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results) {
+void BinaryOperator::punctuate_direct(Side side, const AttributePattern& pattern, Time time,
+                                      Results& results) {
   if (pattern.kind == AttributePattern::Kind::kConstant) {
     if (is_null(pattern.low)) return;  // null keys match nothing anyway
     join_->punctuate(side, decode_integer(pattern.low), time, results);
@@ -149,8 +152,8 @@ void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time t
   }
 }
 
-// The other stream promises `pattern` now: where it overlaps with what `side` promised, the two have promised it together. Where one
-// promise alone ends all results, that was propagated before.
+// The other stream promises `pattern` now: where it overlaps with what `side` promised, the two have promised
+// it together. Where one promise alone ends all results, that was propagated before.
 void BinaryOperator::propagate_overlaps(Side side, const KeyPattern& pattern, Time time) {
   if (closing_ends_results(join_->options().type, side)) return;
   if (join_->has_ended(side)) {
@@ -173,7 +176,8 @@ void BinaryOperator::expire_patterns() {
   for (const Side side : {kLeft, kRight}) {
     if (join_->options().sides[side].lifespan == kEnd) continue;
     for (const KeyPattern& pattern : keys_.patterns(side).expire(join_->clock(side))) {
-      std::erase_if(pending_[side], [&](const PendingPattern& pending) { return pending.pattern == pattern; });
+      std::erase_if(pending_[side],
+                    [&](const PendingPattern& pending) { return pending.pattern == pattern; });
     }
   }
 }
@@ -194,7 +198,8 @@ void BinaryOperator::close_pending(const Results& results) {
 
 Output BinaryOperator::finish_call(Results&& results) {
   close_pending(results);
-  Output output{std::move(results.rows), std::move(results.late), std::move(results.violations), punctuation_columns(results)};
+  Output output{std::move(results.rows), std::move(results.late), std::move(results.violations),
+                punctuation_columns(results)};
   if (!keys_.direct()) {
     for (const Side side : {kLeft, kRight}) keys_.let_go(join_->state(side).take_released_keys(), *join_);
   }
@@ -204,7 +209,8 @@ Output BinaryOperator::finish_call(Results&& results) {
 OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
   OutputPunctuations columns;
   const std::vector<AttributeType>& types = keys_.encoder().types();
-  for (const AttributeType type : types) columns.attributes.push_back({AttributeColumn(type), AttributeColumn(type), AttributeColumn(type)});
+  for (const AttributeType type : types)
+    columns.attributes.push_back({AttributeColumn(type), AttributeColumn(type), AttributeColumn(type)});
   const auto add = [&](PropagationKind kind, Time time, Time until) {
     columns.kinds.push_back(static_cast<uint8_t>(kind));
     columns.times.push_back(time);

@@ -2,9 +2,9 @@
 //
 //   key columns -> KeySpace -> codes -> BinaryJoin -> row references, codes -> Output
 //
-// It knows keys of every kind and patterns over them; the join knows codes alone. It knows no payload: rows are references to
-// numbered batches that the caller keeps until `take_empty_batches` names them.
-// A call that throws has changed nothing. One thread.
+// It knows keys of every kind and patterns over them; the join knows codes alone. It knows no payload: rows
+// are references to numbered batches that the caller keeps until `take_empty_batches` names them. A call that
+// throws has changed nothing. One thread.
 
 #pragma once
 
@@ -47,8 +47,10 @@ class BinaryOperator {
   explicit BinaryOperator(OperatorOptions options);
 
   /// Joins the rows of a batch. Throws RefusedBatch under an error policy, and whatever the predicate throws.
-  Output push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys, Predicate* predicate);
-  /// No row of `side` that matches one of the patterns comes any more; `time` is kBeginning if the source knows none.
+  Output push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys,
+              Predicate* predicate);
+  /// No row of `side` that matches one of the patterns comes any more; `time` is kBeginning if the source
+  /// knows none.
   Output punctuate(Side side, std::vector<KeyPattern> patterns, Time time);
   /// No row of `side` at or before `time` comes any more.
   Output advance(Side side, Time time);
@@ -58,7 +60,9 @@ class BinaryOperator {
   std::vector<uint32_t> take_empty_batches(Side side) { return join_->state(side).take_empty_batches(); }
   size_t rows_of_batch(Side side, uint32_t batch) const { return join_->state(side).rows_of_batch(batch); }
   size_t live_rows(Side side) const { return join_->state(side).live_rows(); }
-  std::vector<RowRef> move_rows_to(Side side, uint32_t batch) { return join_->state(side).move_rows_to(batch); }
+  std::vector<RowRef> move_rows_to(Side side, uint32_t batch) {
+    return join_->state(side).move_rows_to(batch);
+  }
 
   /// Frees dead rows first, so that the counts are those of live ones.
   OperatorStats stats();
@@ -69,7 +73,8 @@ class BinaryOperator {
 
   /// Everything but the payload. The rows of a stream are those of `move_rows_to`, in that order, as batch 0.
   std::string save();
-  /// Replaces the state of an operator with the same options. Throws DamagedArchive; the operator is then of no further use.
+  /// Replaces the state of an operator with the same options. Throws DamagedArchive; the operator is then of
+  /// no further use.
   void load(std::string_view bytes);
 
  private:

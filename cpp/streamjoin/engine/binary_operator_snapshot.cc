@@ -18,7 +18,8 @@ OperatorStats BinaryOperator::stats() {
   }
   stats.rows_out = join_->rows_out();
   for (size_t kind = 0; kind < kPropagationKinds; ++kind) {
-    stats.punctuations_out[kind] = join_->punctuations_out(static_cast<PropagationKind>(kind)) + patterns_out_[kind];
+    stats.punctuations_out[kind] =
+        join_->punctuations_out(static_cast<PropagationKind>(kind)) + patterns_out_[kind];
   }
   stats.dictionary_entries = keys_.entries();
   stats.state_bytes = join_->memory_bytes() + keys_.memory_bytes();

@@ -11,7 +11,8 @@ constexpr size_t kBlock = 64;  // keys whose dictionary slots are fetched togeth
 
 }  // namespace
 
-void KeySpace::codes_of(std::span<const KeyColumn> columns, size_t rows, BinaryJoin& join, std::vector<Code>& codes) {
+void KeySpace::codes_of(std::span<const KeyColumn> columns, size_t rows, BinaryJoin& join,
+                        std::vector<Code>& codes) {
   codes.clear();
   codes.reserve(rows);
   encoder_.encode_all(columns, rows, arena_, ends_);
@@ -65,7 +66,8 @@ void KeySpace::release(Code code, BinaryJoin& join) {
   dictionary_.release(code);
 }
 
-Time KeySpace::covered_until(Side side, std::span<const std::string_view> attributes, const BinaryJoin& join) const {
+Time KeySpace::covered_until(Side side, std::span<const std::string_view> attributes,
+                             const BinaryJoin& join) const {
   if (join.options().sides[side].lifespan == kEnd) return kEnd;
   Time until = kBeginning;
   patterns_[side].for_each([&](const KeyPattern& pattern, Time, Time expires) {
@@ -94,7 +96,8 @@ size_t KeySpace::memory_bytes() const {
 
 std::string KeySpace::validate() const {
   if (const std::string broken = dictionary_.validate(); !broken.empty()) return broken;
-  if (const std::string broken = order_.validate(dictionary_, encoder_.splitter()); !broken.empty()) return broken;
+  if (const std::string broken = order_.validate(dictionary_, encoder_.splitter()); !broken.empty())
+    return broken;
   for (const PatternStore& patterns : patterns_) {
     if (const std::string broken = patterns.validate(); !broken.empty()) return broken;
   }
@@ -109,7 +112,9 @@ void KeySpace::save(ArchiveWriter& out) const {
 void KeySpace::load(ArchiveReader& in) {
   dictionary_.load(in);
   for (PatternStore& patterns : patterns_) patterns.load(in);
-  dictionary_.for_each([&](Code code, std::string_view) { saved_references_.emplace_back(code, dictionary_.references(code)); });
+  dictionary_.for_each([&](Code code, std::string_view) {
+    saved_references_.emplace_back(code, dictionary_.references(code));
+  });
 }
 
 // The I-Nodes of the loaded state have taken their own references by now: those that were saved go.

@@ -1,11 +1,13 @@
-// KeySpace: turns the key columns of a batch into codes, and knows which keys the remembered patterns speak of.
+// KeySpace: turns the key columns of a batch into codes, and knows which keys the remembered patterns speak
+// of.
 //
-//   key columns -> bytes -> code        each row of a batch holds its code until the batch is done, each I-Node for as long as it is
-//   pattern     -> codes it matches     keys known now; a key that comes later is compared with the patterns when it comes
+//   key columns -> bytes -> code        each row of a batch holds its code until the batch is done, each
+//   I-Node for as long as it is pattern     -> codes it matches     keys known now; a key that comes later is
+//   compared with the patterns when it comes
 //
 // Where keys are integers (direct), a key is its own code and nothing is kept here.
-// Invariant: a code is covered in the join, per stream, exactly if a remembered pattern of that stream matches its key.
-// Owned by the operator, beside the join whose codes it makes. One thread.
+// Invariant: a code is covered in the join, per stream, exactly if a remembered pattern of that stream
+// matches its key. Owned by the operator, beside the join whose codes it makes. One thread.
 
 #pragma once
 

@@ -1,4 +1,5 @@
-// Output: what one call of the operator gives back. Rows stay references; output punctuations are columns already.
+// Output: what one call of the operator gives back. Rows stay references; output punctuations are columns
+// already.
 
 #pragma once
 
@@ -10,8 +11,8 @@
 
 namespace streamjoin {
 
-/// Output punctuations as columns, one entry each. An attribute is a constant, a range (an end that is null is open), or `*` with
-/// neither.
+/// Output punctuations as columns, one entry each. An attribute is a constant, a range (an end that is null
+/// is open), or `*` with neither.
 struct OutputPunctuations {
   struct Attribute {
     AttributeColumn constant;

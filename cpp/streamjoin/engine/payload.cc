@@ -10,10 +10,18 @@ namespace {
 
 constexpr size_t kAhead = 16;  // rows between the fetch of a value and its copy
 
-RowRef part(const ResultRow& row, Side side) { return side == kLeft ? row.left : row.right; }
-bool missing(RowRef row) { return row.batch == kNoRow.batch; }
-bool bit(const uint8_t* bits, int64_t at) { return (bits[at >> 3] >> (at & 7)) & 1; }
-void set_bit(std::vector<uint8_t>& bits, size_t at) { bits[at >> 3] |= static_cast<uint8_t>(1u << (at & 7)); }
+RowRef part(const ResultRow& row, Side side) {
+  return side == kLeft ? row.left : row.right;
+}
+bool missing(RowRef row) {
+  return row.batch == kNoRow.batch;
+}
+bool bit(const uint8_t* bits, int64_t at) {
+  return (bits[at >> 3] >> (at & 7)) & 1;
+}
+void set_bit(std::vector<uint8_t>& bits, size_t at) {
+  bits[at >> 3] |= static_cast<uint8_t>(1u << (at & 7));
+}
 
 }  // namespace
 
@@ -45,7 +53,8 @@ GatheredColumn Payload::gather(std::span<const ResultRow> rows, Side side, size_
   return out;
 }
 
-void Payload::gather_validity(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const {
+void Payload::gather_validity(std::span<const ResultRow> rows, Side side, size_t column,
+                              GatheredColumn& out) const {
   bool may_be_null = false;
   for (const auto& batch : batches_) may_be_null |= !batch.empty() && batch[column].validity != nullptr;
   for (size_t i = 0; i < rows.size() && !may_be_null; ++i) may_be_null = missing(part(rows[i], side));
@@ -62,7 +71,8 @@ void Payload::gather_validity(std::span<const ResultRow> rows, Side side, size_t
   }
 }
 
-void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const {
+void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t column,
+                           GatheredColumn& out) const {
   const size_t width = layout_[column].width;
   out.values.resize(rows.size() * width);
   const auto source = [&](RowRef row) {
@@ -73,7 +83,8 @@ void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t co
     uint8_t* to = out.values.data();
     for (size_t i = 0; i < rows.size(); ++i, to += width_of()) {
       if (i + kAhead < rows.size()) {
-        if (const RowRef next = part(rows[i + kAhead], side); !missing(next)) __builtin_prefetch(source(next));
+        if (const RowRef next = part(rows[i + kAhead], side); !missing(next))
+          __builtin_prefetch(source(next));
       }
       const RowRef row = part(rows[i], side);
       if (!missing(row)) std::memcpy(to, source(row), width_of());
@@ -89,7 +100,8 @@ void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t co
   }
 }
 
-void Payload::gather_bits(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const {
+void Payload::gather_bits(std::span<const ResultRow> rows, Side side, size_t column,
+                          GatheredColumn& out) const {
   out.values.assign((rows.size() + 7) / 8, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
     const RowRef row = part(rows[i], side);
@@ -100,8 +112,8 @@ void Payload::gather_bits(std::span<const ResultRow> rows, Side side, size_t col
 }
 
 template <typename Offset>
-void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t column, std::vector<Offset>& offsets,
-                            GatheredColumn& out) const {
+void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t column,
+                            std::vector<Offset>& offsets, GatheredColumn& out) const {
   const auto range = [&](RowRef row) {
     const ColumnBuffers& from = buffers(row, column);
     const Offset* at = static_cast<const Offset*>(from.offsets) + from.offset + row.row;
@@ -113,7 +125,8 @@ void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t c
     const RowRef row = part(rows[i], side);
     if (!missing(row)) total += range(row).second;
     if (total > static_cast<size_t>(std::numeric_limits<Offset>::max())) {
-      throw UsageError("a result column of strings is larger than 2 GiB; use large_string or smaller batches");
+      throw UsageError(
+          "a result column of strings is larger than 2 GiB; use large_string or smaller batches");
     }
     offsets[i + 1] = static_cast<Offset>(total);
   }

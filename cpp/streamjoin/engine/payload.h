@@ -1,11 +1,12 @@
 // Payload: the stored columns of one stream, and the gathering of result columns from them.
 //
-//   result rows   (batch 7, row 3) (batch 9, row 0) ...       late materialisation: references until the very end
-//   batches       7 -> [column buffers]   9 -> [column buffers]
+//   result rows   (batch 7, row 3) (batch 9, row 0) ...       late materialisation: references until the very
+//   end batches       7 -> [column buffers]   9 -> [column buffers]
 //
-// The buffers belong to Arrow and are kept alive by the caller; here are only their addresses. A result row reads its batch's buffer
-// directly, so a column costs the same whether the window lies in two batches or in two thousand.
-// Fixed-width, boolean, and binary columns (with 32- or 64-bit offsets) are gathered here; other types by the caller.
+// The buffers belong to Arrow and are kept alive by the caller; here are only their addresses. A result row
+// reads its batch's buffer directly, so a column costs the same whether the window lies in two batches or in
+// two thousand. Fixed-width, boolean, and binary columns (with 32- or 64-bit offsets) are gathered here;
+// other types by the caller.
 
 #pragma once
 
@@ -24,7 +25,8 @@ struct ColumnLayout {
   uint32_t width = 0;  // bytes a value, of kFixed
 };
 
-/// One column of one batch, in Arrow's layout; `validity` is a bitmap or nullptr; `offset` rows lie before the first.
+/// One column of one batch, in Arrow's layout; `validity` is a bitmap or nullptr; `offset` rows lie before
+/// the first.
 struct ColumnBuffers {
   const uint8_t* values = nullptr;
   const void* offsets = nullptr;

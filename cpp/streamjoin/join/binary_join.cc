@@ -32,32 +32,37 @@ BinaryJoin::BinaryJoin(BinaryJoinOptions options, KeyDictionary* dictionary)
              SideState(dictionary, promise_options(options, kRight))} {}
 
 void BinaryJoin::push(Side side, const RowBatch& batch, Predicate* predicate, Results& results) {
-  const bool can_refuse = options_.late == LatePolicy::kError || options_.violation == ViolationPolicy::kError;
+  const bool can_refuse =
+      options_.late == LatePolicy::kError || options_.violation == ViolationPolicy::kError;
   if (predicate != nullptr || can_refuse) {
     push_rehearsed(side, batch, predicate, results);
   } else {
     const bool plain = is_plain(side, batch);
     for (size_t begin = 0; begin < batch.times.size(); begin += kBlock) {
       const size_t end = std::min(begin + kBlock, batch.times.size());
-      plain ? push_plain_block(side, batch, begin, end, results) : push_block(side, batch, begin, end, results);
+      plain ? push_plain_block(side, batch, begin, end, results)
+            : push_block(side, batch, begin, end, results);
     }
   }
   sides_[side].counters.rows_in += batch.times.size();
   end_output_if_done(sides_[side].clock, results);
 }
 
-// An inner join of rows in time order that make no promises of their own, where no key can be closed by a row that leaves.
+// An inner join of rows in time order that make no promises of their own, where no key can be closed by a row
+// that leaves.
 bool BinaryJoin::is_plain(Side side, const RowBatch& batch) const {
-  return options_.type == JoinType::kInner && batch.null_key == nullptr && !sides_[other_side(side)].promises.any_open() &&
-         options_.sides[side].implies == Implies::kNothing && options_.sides[side].lifespan == kEnd &&
-         sides_[kLeft].rows.in_time_order() && sides_[kRight].rows.in_time_order() &&
-         std::is_sorted(batch.times.begin(), batch.times.end()) &&
+  return options_.type == JoinType::kInner && batch.null_key == nullptr &&
+         !sides_[other_side(side)].promises.any_open() && options_.sides[side].implies == Implies::kNothing &&
+         options_.sides[side].lifespan == kEnd && sides_[kLeft].rows.in_time_order() &&
+         sides_[kRight].rows.in_time_order() && std::is_sorted(batch.times.begin(), batch.times.end()) &&
          (batch.times.empty() || batch.times.front() >= sides_[side].clock);
 }
 
-// The shortest way of a row: probe and store. That rows of the other stream have left the window shows in their times, so they are
-// invalidated for the block as a whole, afterwards; nobody can tell the difference. A row that breaks a promise takes the long way.
-void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results) {
+// The shortest way of a row: probe and store. That rows of the other stream have left the window shows in
+// their times, so they are invalidated for the block as a whole, afterwards; nobody can tell the difference.
+// A row that breaks a promise takes the long way.
+void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end,
+                                  Results& results) {
   WindowState& mine = sides_[side].rows;
   WindowState& theirs = sides_[other_side(side)].rows;
   std::array<uint64_t, kBlock> hashes;
@@ -85,13 +90,16 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
   const Time other_clock = sides_[other_side(side)].clock;
   for (size_t i = 0; i < rows; ++i) {
     const RowRef row{batch.number, static_cast<uint32_t>(begin + i)};
-    INode* own = own_moves == mine.index().moves() ? own_slots[i] : mine.index().find_slot(keys[i], hashes[i]);
-    INode* other = other_moves == theirs.index().moves() ? others[i] : theirs.index().find_slot(keys[i], hashes[i]);
+    INode* own =
+        own_moves == mine.index().moves() ? own_slots[i] : mine.index().find_slot(keys[i], hashes[i]);
+    INode* other =
+        other_moves == theirs.index().moves() ? others[i] : theirs.index().find_slot(keys[i], hashes[i]);
     if (other->vacant()) other = nullptr;
     if (any_promises) {
       const bool own_known = !own->vacant() && own->key == keys[i];
       if (my_promises.flag(keys[i], own_known ? own : nullptr) != PunctuationFlag::kNone) {
-        process(side, {times[i], keys[i], row}, false, {other, theirs.index().generation()}, probe_state(theirs), results);
+        process(side, {times[i], keys[i], row}, false, {other, theirs.index().generation()},
+                probe_state(theirs), results);
         continue;
       }
       if (their_promises.flag(keys[i], other) != PunctuationFlag::kNone) {  // closed: none of them is open
@@ -155,7 +163,8 @@ void BinaryJoin::finish(Time time, Results& results) {
     sides_[side].clock = kEnd;
     sides_[side].ended = true;
   }
-  output_ended_ = false;  // a stream that ended early may have said it before; the last word is said all the same
+  output_ended_ =
+      false;  // a stream that ended early may have said it before; the last word is said all the same
   end_output_if_done(time, results);
 }
 
@@ -185,9 +194,9 @@ void BinaryJoin::save(ArchiveWriter& out) {
     out.value(side.has_previous_key);
     out.value(side.previous_key);
     const SideCounters& counters = side.counters;
-    for (const uint64_t counter :
-         {counters.rows_in, counters.punctuations_in, counters.purged, counters.invalidated, counters.discarded_on_the_fly,
-          counters.dropped_after_propagation, counters.violations, counters.late}) {
+    for (const uint64_t counter : {counters.rows_in, counters.punctuations_in, counters.purged,
+                                   counters.invalidated, counters.discarded_on_the_fly,
+                                   counters.dropped_after_propagation, counters.violations, counters.late}) {
       out.value(counter);
     }
     side.rows.save(out);
@@ -205,9 +214,9 @@ void BinaryJoin::load(ArchiveReader& in) {
     side.has_previous_key = in.value<bool>();
     side.previous_key = in.value<Code>();
     SideCounters& counters = side.counters;
-    for (uint64_t* counter :
-         {&counters.rows_in, &counters.punctuations_in, &counters.purged, &counters.invalidated,
-          &counters.discarded_on_the_fly, &counters.dropped_after_propagation, &counters.violations, &counters.late}) {
+    for (uint64_t* counter : {&counters.rows_in, &counters.punctuations_in, &counters.purged,
+                              &counters.invalidated, &counters.discarded_on_the_fly,
+                              &counters.dropped_after_propagation, &counters.violations, &counters.late}) {
       *counter = in.value<uint64_t>();
     }
     side.rows.load(in);

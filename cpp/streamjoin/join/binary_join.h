@@ -1,16 +1,18 @@
 // BinaryJoin: PWJoin, the window join of two punctuated streams.
 //
 //   row of left  ->  invalidate right's state  ->  probe it  ->  store the row in left's state
-//   punctuation of left on v  ->  purge v in right's state  ->  remember v  ->  propagate v when no result of v can come
+//   punctuation of left on v  ->  purge v in right's state  ->  remember v  ->  propagate v when no result of
+//   v can come
 //
-// docs/semantics.md says step by step what each call means. The streams need not be synchronised: a stream's clock alone decides
-// what the other's state may forget, so a row joins at once and nothing waits.
+// docs/semantics.md says step by step what each call means. The streams need not be synchronised: a stream's
+// clock alone decides what the other's state may forget, so a row joins at once and nothing waits.
 //
-// Switched off by option, the same code is the two joins it descends from: without punctuations a plain window join (WJoin),
-// without invalidation a plain punctuated join (PJoin; bounds are still checked, so results are the same).
+// Switched off by option, the same code is the two joins it descends from: without punctuations a plain
+// window join (WJoin), without invalidation a plain punctuated join (PJoin; bounds are still checked, so
+// results are the same).
 //
-// Cost: a row costs one probe, one insert and its matches; expiry and purge cost the rows they remove; all amortised. A batch is
-// worked on in blocks whose index slots and rows are fetched ahead. One thread.
+// Cost: a row costs one probe, one insert and its matches; expiry and purge cost the rows they remove; all
+// amortised. A batch is worked on in blocks whose index slots and rows are fetched ahead. One thread.
 
 #pragma once
 
@@ -34,7 +36,8 @@ namespace streamjoin {
 
 enum class LatePolicy : uint8_t { kDrop, kInsert, kError };
 enum class ViolationPolicy : uint8_t { kDrop, kKeep, kError };
-/// Punctuations that a stream implies by its rows: of each row's own key, or of the previous key when it changes.
+/// Punctuations that a stream implies by its rows: of each row's own key, or of the previous key when it
+/// changes.
 enum class Implies : uint8_t { kNothing, kUnique, kClustered };
 
 struct SideOptions {
@@ -73,7 +76,8 @@ class BinaryJoin {
  public:
   BinaryJoin(BinaryJoinOptions options, KeyDictionary* dictionary);
 
-  /// Joins a batch. Under an error policy throws RefusedBatch, and whatever `predicate` throws, before anything has changed.
+  /// Joins a batch. Under an error policy throws RefusedBatch, and whatever `predicate` throws, before
+  /// anything has changed.
   void push(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
 
   /// No row of `side` with this key comes any more.
@@ -84,7 +88,8 @@ class BinaryJoin {
   void end(Side side, Time time, Results& results);
 
   // Patterns over keys that are no integers are remembered by whoever knows the keys. Here they are codes:
-  /// A key that a new pattern matches: purges it and propagates it like `punctuate`, once it has no rows; then it is covered.
+  /// A key that a new pattern matches: purges it and propagates it like `punctuate`, once it has no rows;
+  /// then it is covered.
   void punctuate_by_pattern(Side side, Code key, Time time, Results& results);
   /// A key that an older pattern matches, new to the dictionary.
   void cover(Side side, Code key, Time expires) { sides_[side].promises.cover(key, key, expires); }
@@ -95,7 +100,8 @@ class BinaryJoin {
   /// Whether a punctuation at `time` is still to be listened to.
   bool takes_punctuation(Side side, Time time) const;
 
-  /// Raises a clock: no row of `side` before `clock` comes any more. A clock never goes back; a lower one changes nothing.
+  /// Raises a clock: no row of `side` before `clock` comes any more. A clock never goes back; a lower one
+  /// changes nothing.
   void advance(Side side, Time clock, Results& results);
 
   /// Ends both streams: what is still unmatched is emitted.
@@ -110,7 +116,9 @@ class BinaryJoin {
   const SideCounters& counters(Side side) const { return sides_[side].counters; }
   SideCounters& counters(Side side) { return sides_[side].counters; }
   uint64_t rows_out() const { return rows_out_; }
-  uint64_t punctuations_out(PropagationKind kind) const { return punctuations_out_[static_cast<size_t>(kind)]; }
+  uint64_t punctuations_out(PropagationKind kind) const {
+    return punctuations_out_[static_cast<size_t>(kind)];
+  }
 
   size_t memory_bytes() const;
   std::string validate() const;
@@ -119,7 +127,8 @@ class BinaryJoin {
 
  private:
   struct SideState {
-    SideState(KeyDictionary* dictionary, PromiseOptions promised) : rows(dictionary), promises(rows, promised) {}
+    SideState(KeyDictionary* dictionary, PromiseOptions promised)
+        : rows(dictionary), promises(rows, promised) {}
     WindowState rows;
     Promises promises;
     SideCounters counters;
@@ -133,7 +142,8 @@ class BinaryJoin {
     Code key;
     RowRef ref;
   };
-  /// The other stream's I-Node of a row's key, found ahead of its use; readable while the index is of the same generation.
+  /// The other stream's I-Node of a row's key, found ahead of its use; readable while the index is of the
+  /// same generation.
   struct FoundKey {
     INode* node;
     uint32_t generation;
@@ -150,10 +160,12 @@ class BinaryJoin {
   void push_rehearsed(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
   std::vector<Match> rehearse(Side side, const RowBatch& batch, Predicate* predicate) const;
   template <typename ForEachMatch>
-  void process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match, Results& results);
+  void process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match,
+               Results& results);
   template <typename ForEachMatch>
   bool probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match, Results& results);
-  void keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag, Results& results);
+  void keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag,
+                      Results& results);
   bool can_match_later(Side side, Time time, Time other_clock) const;
   void store(Side side, const Row& row, bool late, bool matched);
   void raise_clock(Side side, Time clock, Results& results);

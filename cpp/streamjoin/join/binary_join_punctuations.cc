@@ -83,7 +83,8 @@ void BinaryJoin::purge(Side side, Code key, Results& results) {
   SideState& theirs = sides_[side];
   INode* node = theirs.rows.index().find(key);
   if (node == nullptr) return;
-  theirs.counters.purged += theirs.rows.purge(*node, [&](TNode& row) { emit_if_unmatched(side, row, results); });
+  theirs.counters.purged +=
+      theirs.rows.purge(*node, [&](TNode& row) { emit_if_unmatched(side, row, results); });
   theirs.rows.remove_if_idle(node);
 }
 
@@ -99,18 +100,22 @@ void BinaryJoin::promise(Side side, Code key, Time time, bool announce, Results&
   const bool is_new = mine.promises.flag(key) == PunctuationFlag::kNone;
   if (!is_new && options_.sides[side].lifespan == kEnd) return;
   const PunctuationFlag flag = mine.promises.remember(key, mine.promises.expiry_of(time));
-  if (is_new && announce && flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, side)) {
+  if (is_new && announce && flag == PunctuationFlag::kPropagated &&
+      closing_ends_results(options_.type, side)) {
     propagate(PropagationKind::kImmediate, key, key, time, results);
   }
 }
 
 // Both streams have promised the key, so neither promise has a row left to act on: both are forgotten.
-void BinaryJoin::promise_by_both(Side side, Code key, PunctuationFlag other_flag, Time time, Results& results) {
+void BinaryJoin::promise_by_both(Side side, Code key, PunctuationFlag other_flag, Time time,
+                                 Results& results) {
   const Side other = other_side(side);
-  const bool announced = other_flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, other);
+  const bool announced =
+      other_flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, other);
   if (!announced) propagate(PropagationKind::kRegular, key, key, time, results);
   sides_[other].promises.forget(key);
-  if (INode* own = sides_[side].rows.index().find(key); own != nullptr && own->flag() != PunctuationFlag::kNone) {
+  if (INode* own = sides_[side].rows.index().find(key);
+      own != nullptr && own->flag() != PunctuationFlag::kNone) {
     sides_[side].promises.forget(key);
   }
 }
@@ -156,9 +161,12 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
       mine.rows.remove_if_idle(node);
     }
   }
-  if (time != kEnd) remembered.for_each([&](Code first, Code last, Time) { mine.promises.cover(first, last, expires); });
+  if (time != kEnd)
+    remembered.for_each([&](Code first, Code last, Time) { mine.promises.cover(first, last, expires); });
   if (!announce || !closing_ends_results(options_.type, side)) return;
-  news.for_each([&](Code first, Code last, Time) { propagate(PropagationKind::kImmediate, first, last, time, results); });
+  news.for_each([&](Code first, Code last, Time) {
+    propagate(PropagationKind::kImmediate, first, last, time, results);
+  });
 }
 
 void BinaryJoin::close_if_empty(Side side, Code key, Results& results) {
@@ -181,7 +189,8 @@ void BinaryJoin::end_output_if_done(Time time, Results& results) {
   const bool both = sides_[kLeft].ended && sides_[kRight].ended;
   bool done = both;
   for (const Side side : {kLeft, kRight}) {
-    done |= sides_[side].ended && sides_[side].rows.live_rows() == 0 && closing_ends_results(options_.type, side);
+    done |=
+        sides_[side].ended && sides_[side].rows.live_rows() == 0 && closing_ends_results(options_.type, side);
   }
   if (!done) return;
   output_ended_ = true;
@@ -196,7 +205,8 @@ void BinaryJoin::propagate(PropagationKind kind, Code low, Code high, Time time,
 }
 
 Time BinaryJoin::promised_until(Time time) const {
-  return std::min(end_of(time, options_.sides[kLeft].lifespan), end_of(time, options_.sides[kRight].lifespan));
+  return std::min(end_of(time, options_.sides[kLeft].lifespan),
+                  end_of(time, options_.sides[kRight].lifespan));
 }
 
 }  // namespace streamjoin

@@ -1,7 +1,8 @@
 // Batches that may fail: with a residual predicate, which runs the user's code, or under an error policy.
 //
-// The batch is first rehearsed: which rows are refused, and which candidates the predicate lets pass. Nothing changes meanwhile, so
-// whatever is thrown leaves the join as it was. Then the rows are processed with their matches known.
+// The batch is first rehearsed: which rows are refused, and which candidates the predicate lets pass. Nothing
+// changes meanwhile, so whatever is thrown leaves the join as it was. Then the rows are processed with their
+// matches known.
 
 #include <algorithm>
 #include <unordered_map>
@@ -15,8 +16,9 @@ constexpr size_t kCandidateBlock = size_t{1} << 16;
 
 }  // namespace
 
-// What this batch's own punctuations will have changed by the time a later row of it comes: the promises of its stream, and through
-// them the promises and rows of the other one. Only streams that imply punctuations need it.
+// What this batch's own punctuations will have changed by the time a later row of it comes: the promises of
+// its stream, and through them the promises and rows of the other one. Only streams that imply punctuations
+// need it.
 class BinaryJoin::Rehearsal {
  public:
   Rehearsal(const BinaryJoin& join, Side side) : join_(join), side_(side), clock_(join.sides_[side].clock) {
@@ -111,12 +113,14 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
     const Row row{batch.times[i], batch.keys[i], {batch.number, static_cast<uint32_t>(i)}};
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
     INodeIndex& other_index = theirs.rows.index();
-    process(side, row, null_key, {other_index.find(row.key), other_index.generation()}, known_matches, results);
+    process(side, row, null_key, {other_index.find(row.key), other_index.generation()}, known_matches,
+            results);
   }
   for (SideState& state : sides_) state.rows.sweep();
 }
 
-std::vector<BinaryJoin::Match> BinaryJoin::rehearse(Side side, const RowBatch& batch, Predicate* predicate) const {
+std::vector<BinaryJoin::Match> BinaryJoin::rehearse(Side side, const RowBatch& batch,
+                                                    Predicate* predicate) const {
   const SideState& theirs = sides_[other_side(side)];
   Rehearsal rehearsal(*this, side);
   std::vector<Match> matches;
@@ -137,13 +141,15 @@ std::vector<BinaryJoin::Match> BinaryJoin::rehearse(Side side, const RowBatch& b
     const Time time = batch.times[i];
     const Code key = batch.keys[i];
     if (time < rehearsal.clock()) {
-      if (options_.late == LatePolicy::kError) throw RefusedBatch{RefusedBatch::Why::kLate, i, rehearsal.clock()};
+      if (options_.late == LatePolicy::kError)
+        throw RefusedBatch{RefusedBatch::Why::kLate, i, rehearsal.clock()};
       if (options_.late == LatePolicy::kDrop) continue;
     }
     rehearsal.raise_clock(time);
     if (batch.null_key != nullptr && batch.null_key[i] != 0) continue;
     if (rehearsal.promised(key)) {
-      if (options_.violation == ViolationPolicy::kError) throw RefusedBatch{RefusedBatch::Why::kViolation, i, rehearsal.clock()};
+      if (options_.violation == ViolationPolicy::kError)
+        throw RefusedBatch{RefusedBatch::Why::kViolation, i, rehearsal.clock()};
       if (options_.violation == ViolationPolicy::kDrop) continue;
     }
     rehearsal.before_probe(key, time);

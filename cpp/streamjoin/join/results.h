@@ -1,4 +1,5 @@
-// Results: what one call of the join produced. Rows are references; columns are gathered from them at the end.
+// Results: what one call of the join produced. Rows are references; columns are gathered from them at the
+// end.
 
 #pragma once
 

@@ -1,6 +1,5 @@
-// The steps of one row through BinaryJoin, shared by the direct path (probe the state) and the rehearsed one (matches are known).
-// Included by the sources of
-// BinaryJoin, nowhere else.
+// The steps of one row through BinaryJoin, shared by the direct path (probe the state) and the rehearsed one
+// (matches are known). Included by the sources of BinaryJoin, nowhere else.
 
 #pragma once
 
@@ -11,8 +10,8 @@
 namespace streamjoin {
 
 template <typename ForEachMatch>
-inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match,
-                                Results& results) {
+inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundKey found,
+                                ForEachMatch&& for_each_match, Results& results) {
   SideState& mine = sides_[side];
   SideState& theirs = sides_[other_side(side)];
 
@@ -41,7 +40,8 @@ inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundK
   const Implies implies = options_.use_punctuations ? options_.sides[side].implies : Implies::kNothing;
   if (implies == Implies::kClustered) enter_cluster(side, row, results);
 
-  // The other stream gains no keys while this one is pushed, but a key may have gone or moved since it was found.
+  // The other stream gains no keys while this one is pushed, but a key may have gone or moved since it was
+  // found.
   INodeIndex& other_index = theirs.rows.index();
   INode* other = found.node;
   if (other != nullptr) {
@@ -57,11 +57,13 @@ inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundK
     keep_or_let_go(side, row, late, matched, other_flag, results);
   }
 
-  if (implies == Implies::kUnique && takes_punctuation(side, row.time)) promise(side, row.key, row.time, true, results);
+  if (implies == Implies::kUnique && takes_punctuation(side, row.time))
+    promise(side, row.key, row.time, true, results);
 }
 
 template <typename ForEachMatch>
-inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match, Results& results) {
+inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match,
+                              Results& results) {
   SideState& theirs = sides_[other_side(side)];
   const Time first = options_.bounds.first(side, std::max(row.time, sides_[side].clock));
   const Time last = options_.bounds.reach(side, row.time);
@@ -94,8 +96,8 @@ inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMa
   return matched;
 }
 
-inline void BinaryJoin::keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag,
-                                       Results& results) {
+inline void BinaryJoin::keep_or_let_go(Side side, const Row& row, bool late, bool matched,
+                                       PunctuationFlag other_flag, Results& results) {
   SideState& mine = sides_[side];
   const bool decided = matched && side == kLeft && first_match_decides(options_.type);
   if (other_flag == PunctuationFlag::kPunctuated) {
@@ -109,7 +111,8 @@ inline void BinaryJoin::keep_or_let_go(Side side, const Row& row, bool late, boo
 
 inline void BinaryJoin::store(Side side, const Row& row, bool late, bool matched) {
   WindowState& rows = sides_[side].rows;
-  const uint32_t index = late ? rows.insert_late(row.time, row.key, row.ref) : rows.insert(row.time, row.key, row.ref);
+  const uint32_t index =
+      late ? rows.insert_late(row.time, row.key, row.ref) : rows.insert(row.time, row.key, row.ref);
   if (matched) rows.node(index).mark(TNode::kMatched);
   Promises& promises = sides_[side].promises;
   if (!promises.any()) return;

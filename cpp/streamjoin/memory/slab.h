@@ -6,8 +6,8 @@
 // Invariants (validate() checks them):
 //   1. used nodes + free nodes of a block = nodes it has handed out at least once.
 //   2. A block without used nodes holds no memory, except the current one and one spare.
-// Cost: allocate and release O(1). A window moves on through the blocks, so old ones empty and are returned: memory follows
-// the nodes in use. Nodes are not initialised. Owned by one state; one thread.
+// Cost: allocate and release O(1). A window moves on through the blocks, so old ones empty and are returned:
+// memory follows the nodes in use. Nodes are not initialised. Owned by one state; one thread.
 
 #pragma once
 
@@ -45,7 +45,8 @@ class Slab {
   void prefetch(uint32_t index) const { __builtin_prefetch(&(*this)[index]); }
 
   uint32_t allocate() {
-    if (current_ == kNoBlock || !has_room(blocks_[current_])) [[unlikely]] choose_current();
+    if (current_ == kNoBlock || !has_room(blocks_[current_])) [[unlikely]]
+      choose_current();
     Block& block = blocks_[current_];
     uint32_t offset = block.first_free;
     if (offset == kNoNode) {
@@ -116,7 +117,8 @@ class Slab {
 
   bool has_room(const Block& block) const { return block.first_free != kNoNode || block.touched <= mask_; }
 
-  // The spare first: its nodes are handed out in order again, and neighbours in time stay neighbours in memory.
+  // The spare first: its nodes are handed out in order again, and neighbours in time stay neighbours in
+  // memory.
   void choose_current() {
     if (spare_ != kNoBlock) {
       current_ = spare_;

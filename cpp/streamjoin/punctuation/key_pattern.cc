@@ -53,7 +53,8 @@ AttributePattern AttributePattern::intersection(const AttributePattern& other) c
 
 KeyPattern KeyPattern::intersection(const KeyPattern& other) const {
   KeyPattern both;
-  for (size_t i = 0; i < attributes.size(); ++i) both.attributes.push_back(attributes[i].intersection(other.attributes[i]));
+  for (size_t i = 0; i < attributes.size(); ++i)
+    both.attributes.push_back(attributes[i].intersection(other.attributes[i]));
   return both;
 }
 

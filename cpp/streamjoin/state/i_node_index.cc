@@ -13,15 +13,22 @@ constexpr size_t kBytesPerOrderedKey = 48;
 
 }  // namespace
 
-INodeIndex::INodeIndex() : slots_(nullptr), capacity_(0) { resize(kSmallest); }
+INodeIndex::INodeIndex() : slots_(nullptr), capacity_(0) {
+  resize(kSmallest);
+}
 
-INodeIndex::~INodeIndex() { free_pages(slots_, capacity_ * sizeof(INode)); }
+INodeIndex::~INodeIndex() {
+  free_pages(slots_, capacity_ * sizeof(INode));
+}
 
-// Slots are in the order of the hashes, so a resize streams through both tables: a large one can afford small steps, and is never much
-// emptier than it must be.
-void INodeIndex::grow() { resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10); }
+// Slots are in the order of the hashes, so a resize streams through both tables: a large one can afford small
+// steps, and is never much emptier than it must be.
+void INodeIndex::grow() {
+  resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10);
+}
 
-// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty gives memory back.
+// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
+// gives memory back.
 void INodeIndex::give_back(bool at_once) {
   if (size_ >= shrink_below_) {
     times_empty_ = 0;
@@ -50,8 +57,25 @@ std::vector<Code> INodeIndex::keys_between(Code low, Code high) {
     order_.emplace();
     for_each([&](const INode& node) { order_->insert(node.key); });
   }
+  order_changes_ = 0;
   for (auto at = order_->lower_bound(low); at != order_->end() && *at <= high; ++at) keys.push_back(*at);
   return keys;
+}
+
+void INodeIndex::add_to_order(Code key) {
+  order_->insert(key);
+  note_order_change();
+}
+
+void INodeIndex::remove_from_order(Code key) {
+  order_->erase(key);
+  note_order_change();
+}
+
+// To build the order anew costs what keeping it costs for as many changes as there are keys: beyond that,
+// keeping it is the dearer way.
+void INodeIndex::note_order_change() {
+  if (++order_changes_ > size_ + kNarrow) order_.reset();
 }
 
 void INodeIndex::resize(size_t capacity) {

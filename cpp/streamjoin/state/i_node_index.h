@@ -1,14 +1,17 @@
 // INodeIndex: the I-Nodes of one stream, found by key.
 //
-//   slots_   [ - ][ 180 ][ 7 ][ - ][ 42 ] ...     open addressing, linear probing, I-Nodes lie in the slots themselves
-//   order_   {7, 42, 180}                         ordered keys, built when the first wide range asks for them
+//   slots_   [ - ][ 180 ][ 7 ][ - ][ 42 ] ...     open addressing, linear probing, I-Nodes lie in the slots
+//   themselves order_   {7, 42, 180}                         ordered keys, built when a wide range asks for
+//   them, dropped when none does
 //
 // Invariants (validate() checks them):
-//   1. From a key's home slot to its slot there is no empty slot (deletion shifts back, there are no tombstones).
+//   1. From a key's home slot to its slot there is no empty slot (deletion shifts back, there are no
+//   tombstones).
 //   2. At most 0.62 of the slots are filled, and at least 0.56 when a large index has just grown.
 //   3. Where the order is built it holds exactly the keys of the slots.
-// Cost: find, add, remove O(1) expected; one cache miss each when the slot was prefetched. With the order built, add and remove
-// are O(log keys). add() and remove() move I-Nodes: pointers do not outlive them.
+// Cost: find, add, remove O(1) expected; mostly one cache line each. While the order is kept, add and remove
+// are O(log keys); it is kept only while wide ranges come more often than the keys change over. add() and
+// remove() move I-Nodes: pointers do not outlive them.
 
 #pragma once
 
@@ -60,7 +63,8 @@ class INodeIndex {
   /// Changes when any I-Node moves: empty slots found before may then not be where a key goes.
   uint64_t moves() const { return moves_; }
 
-  /// The I-Node of `key`, given the slot found for it since the last move (nullptr: not known); `added` if it is new.
+  /// The I-Node of `key`, given the slot found for it since the last move (nullptr: not known); `added` if it
+  /// is new.
   INode& add_at(INode* slot, Code key, uint64_t hash, bool& added) {
     if (size_ >= grow_above_) [[unlikely]] {
       grow();
@@ -72,17 +76,20 @@ class INodeIndex {
     if (added) {
       slot->start(key);
       ++size_;
-      if (order_) [[unlikely]] order_->insert(key);
+      if (order_) [[unlikely]]
+        add_to_order(key);
     }
     return *slot;
   }
 
   /// Forgets an I-Node. Others may move into its place.
   void remove(INode* node) {
-    if (order_) [[unlikely]] order_->erase(node->key);
+    if (order_) [[unlikely]]
+      remove_from_order(node->key);
     size_t hole = static_cast<size_t>(node - slots_);
     for (size_t at = next(hole); !slots_[at].vacant(); at = next(at)) {
-      // A node may fill the hole unless its home lies behind the hole: the way from there to it is then shorter than from the hole.
+      // A node may fill the hole unless its home lies behind the hole: the way from there to it is then
+      // shorter than from the hole.
       const size_t home_slot = home(hash_code(slots_[at].key));
       if (distance(home_slot, at) < distance(hole, at)) continue;
       slots_[hole] = slots_[at];
@@ -93,10 +100,12 @@ class INodeIndex {
     ++moves_;
   }
 
-  /// Called now and then when no slot is in use: a table that has been mostly empty for many such calls becomes smaller.
+  /// Called now and then when no slot is in use: a table that has been mostly empty for many such calls
+  /// becomes smaller.
   void give_back(bool at_once);
 
-  /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds the order.
+  /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds
+  /// the order.
   std::vector<Code> keys_between(Code low, Code high);
 
   template <typename Visit>
@@ -114,6 +123,9 @@ class INodeIndex {
   size_t home(uint64_t hash) const { return slot_of(hash, capacity_ / kSlotsPerLine) * kSlotsPerLine; }
   size_t next(size_t at) const { return at + 1 == capacity_ ? 0 : at + 1; }
   size_t distance(size_t from, size_t to) const { return to >= from ? to - from : to + capacity_ - from; }
+  void add_to_order(Code key);
+  void remove_from_order(Code key);
+  void note_order_change();
   void grow();
   void resize(size_t capacity);
 
@@ -128,6 +140,7 @@ class INodeIndex {
   uint32_t generation_ = 0;
   uint64_t moves_ = 0;
   std::optional<std::set<Code>> order_;
+  size_t order_changes_ = 0;  // since a wide range last asked
 };
 
 }  // namespace streamjoin

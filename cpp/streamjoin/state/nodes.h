@@ -3,9 +3,9 @@
 //   time list    oldest -> [T] -> [T] -> [T] -> newest
 //   value list   I-Node(key 180) -> [T] ----> [T]
 //
-// A T-Node knows where its row's payload lies, never the payload itself. It holds its key rather than a link to its I-Node:
-// I-Nodes live inside the open-addressing index and move when it does, and one read there is what a link would cost as well.
-// 32 bytes a T-Node, 16 an I-Node.
+// A T-Node knows where its row's payload lies, never the payload itself. It holds its key rather than a link
+// to its I-Node: I-Nodes live inside the open-addressing index and move when it does, and one read there is
+// what a link would cost as well. 32 bytes a T-Node, 16 an I-Node.
 
 #pragma once
 
@@ -30,11 +30,11 @@ inline constexpr RowRef kNoRow{0xffffffff, 0xffffffff};
 class TNode {
  public:
   enum Mark : uint32_t {
-    kMatched = 1u << 31,        // has had a match; kept when the partner is gone
-    kDead = 1u << 30,           // invalidated, purged or taken out
-    kOffValueList = 1u << 29,   // no longer on the value list of its key
-    kLastPromised = 1u << 28,   // the row whose end closes a punctuated key
-    kLate = 1u << 27,           // came behind the clock: on the late heap, not on the time list
+    kMatched = 1u << 31,       // has had a match; kept when the partner is gone
+    kDead = 1u << 30,          // invalidated, purged or taken out
+    kOffValueList = 1u << 29,  // no longer on the value list of its key
+    kLastPromised = 1u << 28,  // the row whose end closes a punctuated key
+    kLate = 1u << 27,          // came behind the clock: on the late heap, not on the time list
   };
 
   Time time;
@@ -65,7 +65,8 @@ class TNode {
 };
 static_assert(sizeof(TNode) == 32);
 
-/// What a stream has promised about a key. `kPropagated`: promised, and no row of it is left, so nothing can join it any more.
+/// What a stream has promised about a key. `kPropagated`: promised, and no row of it is left, so nothing can
+/// join it any more.
 enum class PunctuationFlag : uint8_t { kNone = 0, kPunctuated = 1, kPropagated = 2 };
 
 class INode {

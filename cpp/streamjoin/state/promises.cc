@@ -5,8 +5,8 @@
 namespace streamjoin {
 namespace {
 
-constexpr size_t kShortestRange = 4;       // fewer keys than that cost less as I-Nodes
-constexpr size_t kFirstGrowth = 1024;      // closed keys before ranges are looked for
+constexpr size_t kShortestRange = 4;   // fewer keys than that cost less as I-Nodes
+constexpr size_t kFirstGrowth = 1024;  // closed keys before ranges are looked for
 constexpr size_t kBytesPerExpiry = 64;
 
 }  // namespace
@@ -84,7 +84,8 @@ void Promises::forget(Code key) {
 }
 
 void Promises::clear() {
-  for (const Code key : state_.index().keys_between(std::numeric_limits<Code>::min(), std::numeric_limits<Code>::max())) {
+  for (const Code key :
+       state_.index().keys_between(std::numeric_limits<Code>::min(), std::numeric_limits<Code>::max())) {
     INode* node = state_.index().find(key);
     clear_flag(*node);
     state_.remove_if_idle(node);
@@ -96,8 +97,8 @@ void Promises::clear() {
   expiries_ = {};
 }
 
-// Closed keys that touch become ranges. Done for many at once: the cost is a sort over what has gathered, and the next time is
-// not before as many again have come.
+// Closed keys that touch become ranges. Done for many at once: the cost is a sort over what has gathered, and
+// the next time is not before as many again have come.
 void Promises::grow_ranges() {
   std::sort(closed_.begin(), closed_.end());
   closed_.erase(std::unique(closed_.begin(), closed_.end()), closed_.end());
@@ -158,7 +159,8 @@ std::string Promises::validate() const {
     if (key.flag() == PunctuationFlag::kNone) return;
     ++flagged;
     closed += key.flag() == PunctuationFlag::kPropagated;
-    if (options_.lifespan != kEnd && expires_.count(key.key) == 0) broken = "promises: a flagged key without expiry";
+    if (options_.lifespan != kEnd && expires_.count(key.key) == 0)
+      broken = "promises: a flagged key without expiry";
   });
   if (!broken.empty()) return broken;
   if (flagged != flagged_) return "promises: the count of flagged keys is wrong";

@@ -2,15 +2,18 @@
 //
 //   I-Node flag   kPunctuated    promised, rows of the key are still stored
 //                 kPropagated    promised, none is stored: closed
-//   covered       [10 .. 19] [40 .. 47]     ranges of keys, promised as a whole, or grown from closed keys that touch
+//   covered       [10 .. 19] [40 .. 47]     ranges of keys, promised as a whole, or grown from closed keys
+//   that touch
 //
-// A key inside a covered range needs no I-Node of its own once it has no rows, so memory follows the ranges, not the keys.
+// A key inside a covered range needs no I-Node of its own once it has no rows, so memory follows the ranges,
+// not the keys.
 //
 // Invariants (validate() checks them):
 //   1. A flagged I-Node without live rows is kPropagated, one with live rows is kPunctuated.
 //   2. With a lifespan, every flagged key and every range has an expiry; without, none has.
-// Cost: flag O(1), or O(log ranges) for a key that has no I-Node while ranges are held; remember O(1) amortised (O(log n) with a
-// lifespan or when it grows ranges). Lives beside the WindowState it annotates; one thread.
+// Cost: flag O(1), or O(log ranges) for a key that has no I-Node while ranges are held; remember O(1)
+// amortised (O(log n) with a lifespan or when it grows ranges). Lives beside the WindowState it annotates;
+// one thread.
 
 #pragma once
 
@@ -59,7 +62,8 @@ class Promises {
 
   Time expiry_of(Time time) const { return end_of(time, options_.lifespan); }
 
-  /// Remembers a promise about one key. Returns its flag from now on: kPunctuated while rows of it are stored, else kPropagated.
+  /// Remembers a promise about one key. Returns its flag from now on: kPunctuated while rows of it are
+  /// stored, else kPropagated.
   PunctuationFlag remember(Code key, Time expires);
   /// The last row of a punctuated key is gone.
   void close(INode& key);

@@ -56,7 +56,9 @@ bool WindowState::has_live_rows(INode& key) {
   return key.has_rows();
 }
 
-void WindowState::mark_last_promised(INode& key) { nodes_[key.tail()].mark(TNode::kLastPromised); }
+void WindowState::mark_last_promised(INode& key) {
+  nodes_[key.tail()].mark(TNode::kLastPromised);
+}
 
 void WindowState::sweep() {
   const size_t allowed = live_ == 0 ? 0 : kSlackRows / 2;
@@ -71,7 +73,8 @@ void WindowState::sweep_all() {
   index_.give_back(true);
 }
 
-// Expired rows are freed in the order in which they came. Blocks of them have their keys' slots fetched ahead.
+// Expired rows are freed in the order in which they came. Blocks of them have their keys' slots fetched
+// ahead.
 void WindowState::free_expired(size_t count) {
   std::array<uint32_t, kFreeBlock> block;
   while (count > 0) {
@@ -103,7 +106,8 @@ void WindowState::free_expired(size_t count) {
   if (sweep_ == kNoNode) tail_ = kNoNode;
 }
 
-// Purged rows lie among live ones, so this walks the list from head_ on; it is called when enough of them have gathered to pay.
+// Purged rows lie among live ones, so this walks the list from head_ on; it is called when enough of them
+// have gathered to pay.
 void WindowState::free_purged() {
   free_expired(expired_);
   uint32_t previous = kNoNode;
@@ -149,8 +153,8 @@ size_t WindowState::memory_bytes() const {
          batch_rows_.capacity() * sizeof(uint32_t);
 }
 
-// Rows as columns, time list first. Only where late rows stand among others does a value list differ from that order: such
-// lists are written out.
+// Rows as columns, time list first. Only where late rows stand among others does a value list differ from
+// that order: such lists are written out.
 void WindowState::save(ArchiveWriter& out) {
   sweep_all();
   std::vector<Time> times;
@@ -184,7 +188,8 @@ void WindowState::load(ArchiveReader& in) {
   const auto keys = in.array<Code>();
   const auto marks = in.array<uint8_t>();
   const auto lists = in.array<uint32_t>();
-  if (keys.size() != times.size() || marks.size() != times.size()) throw DamagedArchive("row columns differ in length");
+  if (keys.size() != times.size() || marks.size() != times.size())
+    throw DamagedArchive("row columns differ in length");
   std::vector<uint32_t> nodes;
   nodes.reserve(times.size());
   for (size_t i = 0; i < times.size(); ++i) {
@@ -228,7 +233,8 @@ std::string WindowState::validate() const {
     if (node.time < before) return "time list: not in time order";
     before = node.time;
     ++(node.is(TNode::kDead) ? purged : live);
-    if (node.is(TNode::kDead) && !node.is(TNode::kOffValueList)) return "time list: a purged row is still on its value list";
+    if (node.is(TNode::kDead) && !node.is(TNode::kOffValueList))
+      return "time list: a purged row is still on its value list";
   }
   if (purged != purged_) return "time list: the count of purged rows is wrong";
   if (head_ != kNoNode && last != tail_) return "time list: the tail is not the last row";
@@ -259,9 +265,12 @@ std::string WindowState::validate() const {
       }
     }
     if (tail != (key.has_rows() ? key.tail() : kNoNode)) broken = "value list: the tail is not the last row";
-    if (!key.has_rows() && key.flag() == PunctuationFlag::kNone) broken = "I-Node index: a key with neither rows nor flag";
-    if (key.flag() == PunctuationFlag::kPunctuated && !promised) broken = "value list: a punctuated key without a last promised row";
-    if (key.flag() == PunctuationFlag::kPropagated && seen_live) broken = "value list: a propagated key with live rows";
+    if (!key.has_rows() && key.flag() == PunctuationFlag::kNone)
+      broken = "I-Node index: a key with neither rows nor flag";
+    if (key.flag() == PunctuationFlag::kPunctuated && !promised)
+      broken = "value list: a punctuated key without a last promised row";
+    if (key.flag() == PunctuationFlag::kPropagated && seen_live)
+      broken = "value list: a propagated key with live rows";
   });
   if (!broken.empty()) return broken;
   if (listed != live_) return "value list: a live row is on no value list";

@@ -6,8 +6,9 @@
 //   value list    I-Node(key) -> [dead] -> [live] -> [live]                 in arrival order
 //   late heap     rows that came behind the clock, smallest time first; they are on no time list
 //
-// Deletion is lazy. Invalidation moves head_ on and touches nothing but the row; purge clears a value list and leaves its rows on
-// the time list. Whoever next walks past a dead row unlinks it, and sweep() sees to the keys that nobody walks again.
+// Deletion is lazy. Invalidation moves head_ on and touches nothing but the row; purge clears a value list
+// and leaves its rows on the time list. Whoever next walks past a dead row unlinks it, and sweep() sees to
+// the keys that nobody walks again.
 //
 // Invariants (validate() checks them):
 //   1. A live row is on the value list of its key, and on the time list or the late heap.
@@ -44,15 +45,20 @@ class WindowState {
   /// With a dictionary, every I-Node holds a reference to its key's entry there.
   explicit WindowState(KeyDictionary* dictionary) : dictionary_(dictionary) {}
 
-  // ---- rows -------------------------------------------------------------------------------------------------------------
+  // ---- rows
+  // -------------------------------------------------------------------------------------------------------------
 
-  /// Stores a row that is not older than any row stored in order. `slot`, if known, is the index slot found for its key.
-  uint32_t insert(Time time, Code key, RowRef row, INode* slot = nullptr) { return insert(time, key, hash_code(key), row, slot); }
+  /// Stores a row that is not older than any row stored in order. `slot`, if known, is the index slot found
+  /// for its key.
+  uint32_t insert(Time time, Code key, RowRef row, INode* slot = nullptr) {
+    return insert(time, key, hash_code(key), row, slot);
+  }
   uint32_t insert(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
   /// Stores a row that came behind the clock.
   uint32_t insert_late(Time time, Code key, RowRef row);
 
-  /// Visits the live rows of a key, oldest arrival first: `visit(index, TNode&) -> Visit`. Unlinks the dead rows it passes.
+  /// Visits the live rows of a key, oldest arrival first: `visit(index, TNode&) -> Visit`. Unlinks the dead
+  /// rows it passes.
   template <typename Visitor>
   void walk(INode& key, Visitor visitor);
 
@@ -64,7 +70,8 @@ class WindowState {
   template <typename Leaving>
   void invalidate_before(Time limit, Leaving leaving);
 
-  /// Takes out every live row of a key after `leaving(TNode&)`. The I-Node stays, without rows. Returns how many.
+  /// Takes out every live row of a key after `leaving(TNode&)`. The I-Node stays, without rows. Returns how
+  /// many.
   template <typename Leaving>
   size_t purge(INode& key, Leaving leaving);
 
@@ -74,7 +81,8 @@ class WindowState {
   /// Time of the row that leaves next, or kEnd. Nothing is to be invalidated before that.
   Time oldest() const { return oldest_; }
 
-  /// Frees dead rows until the bound of invariant 4 holds. Cheap to call often; call it when no node index is in use.
+  /// Frees dead rows until the bound of invariant 4 holds. Cheap to call often; call it when no node index is
+  /// in use.
   void sweep();
   /// Frees every dead row.
   void sweep_all();
@@ -82,7 +90,8 @@ class WindowState {
   /// Batches whose last live row has gone since the last call.
   std::vector<uint32_t> take_empty_batches() { return std::exchange(empty_batches_, {}); }
   size_t rows_of_batch(uint32_t batch) const { return batch < batch_rows_.size() ? batch_rows_[batch] : 0; }
-  /// Moves all live rows to `batch`, in the order of for_each_row, and says where they were. Every other batch is then empty.
+  /// Moves all live rows to `batch`, in the order of for_each_row, and says where they were. Every other
+  /// batch is then empty.
   std::vector<RowRef> move_rows_to(uint32_t batch);
 
   TNode& node(uint32_t index) { return nodes_[index]; }
@@ -93,7 +102,8 @@ class WindowState {
   template <typename Visitor>
   void for_each_row(Visitor visitor);
 
-  // ---- keys -------------------------------------------------------------------------------------------------------------
+  // ---- keys
+  // -------------------------------------------------------------------------------------------------------------
 
   INodeIndex& index() { return index_; }
   const INodeIndex& index() const { return index_; }
@@ -111,10 +121,12 @@ class WindowState {
   void let_key_go(Code key) {
     if (dictionary_ != nullptr) released_keys_.push_back(key);
   }
-  /// Keys whose I-Nodes went away since the last call; their dictionary references are for the caller to release.
+  /// Keys whose I-Nodes went away since the last call; their dictionary references are for the caller to
+  /// release.
   std::vector<Code> take_released_keys() { return std::exchange(released_keys_, {}); }
 
-  // ---- the whole --------------------------------------------------------------------------------------------------------
+  // ---- the whole
+  // --------------------------------------------------------------------------------------------------------
 
   size_t live_rows() const { return live_; }
   size_t dead_rows() const { return expired_ + purged_ + purged_late_; }

@@ -1,4 +1,5 @@
-// The hot loops of WindowState, in a header so that the join's own loops take them in. Included by window_state.h alone.
+// The hot loops of WindowState, in a header so that the join's own loops take them in. Included by
+// window_state.h alone.
 
 #pragma once
 

@@ -211,6 +211,7 @@ TEST(Promises, KeysThatTouchInAnyOrderBecomeRangesUpToBothEndsOfTheIntegers) {
   Promises promises(state, {});
   for (const Code key : keys) promises.remember(key, kEnd);
   EXPECT_EQ(promises.validate(), "");
+  state.sweep_all();
   EXPECT_LT(promises.memory_bytes() + state.memory_bytes(), size_t{1} << 20);
   for (const Code key : keys) ASSERT_EQ(promises.flag(key), PunctuationFlag::kPropagated);
   EXPECT_EQ(promises.flag(kSmallest + 20000), PunctuationFlag::kNone);
