@@ -13,6 +13,7 @@ constexpr Code kLargestCode = std::numeric_limits<Code>::max();
 }  // namespace
 
 void BinaryJoin::punctuate(Side side, Code key, Time time, Results& results) {
+  for (const SideState& state : sides_) state.rows.index().prefetch(hash_code(key));
   if (takes_punctuation(side, time)) promise(side, key, time, true, results);
   settle(time, results);
 }

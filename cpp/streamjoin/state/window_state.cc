@@ -1,7 +1,6 @@
 #include "streamjoin/state/window_state.h"
 
 #include <algorithm>
-#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -10,7 +9,7 @@
 namespace streamjoin {
 namespace {
 
-constexpr size_t kFreeBlock = 64;  // rows whose index slots are fetched together
+constexpr size_t kFetchedAhead = 24;  // expired rows whose index slots are on their way
 
 struct LaterFirst {
   template <typename T>
@@ -73,35 +72,32 @@ void WindowState::sweep_all() {
   index_.give_back(true);
 }
 
-// Expired rows are freed in the order in which they came. Blocks of them have their keys' slots fetched
-// ahead.
+// In the order in which they came; a second hand runs ahead and fetches the slots of their keys.
 void WindowState::free_expired(size_t count) {
-  std::array<uint32_t, kFreeBlock> block;
-  while (count > 0) {
-    const size_t size = std::min(count, kFreeBlock);
-    uint32_t at = sweep_;
-    for (size_t i = 0; i < size; ++i) {
-      const TNode& node = nodes_[at];
-      if (!node.is(TNode::kOffValueList)) index_.prefetch(hash_code(node.key));
-      block[i] = at;
-      at = node.next_in_time;
-    }
-    sweep_ = at;
-    for (size_t i = 0; i < size; ++i) {
-      const TNode& node = nodes_[block[i]];
-      if (!node.is(TNode::kOffValueList)) {
-        INode* key = index_.find_slot(node.key, hash_code(node.key));
-        if (key->holds_only(block[i]) && dictionary_ == nullptr) {
-          index_.remove(key);
-        } else {
-          drop_dead_head(*key);
-          remove_if_idle(key);
-        }
+  expired_ -= count;
+  uint32_t ahead = sweep_;
+  const auto fetch_one_ahead = [&] {
+    if (ahead == kNoNode) return;
+    const TNode& node = nodes_[ahead];
+    if (!node.is(TNode::kOffValueList)) index_.prefetch(hash_code(node.key));
+    ahead = node.next_in_time;
+  };
+  for (size_t i = 0; i < std::min(count, kFetchedAhead); ++i) fetch_one_ahead();
+  for (; count > 0; --count) {
+    fetch_one_ahead();
+    const uint32_t index = sweep_;
+    const TNode& node = nodes_[index];
+    sweep_ = node.next_in_time;
+    if (!node.is(TNode::kOffValueList)) {
+      INode* key = index_.find_slot(node.key, hash_code(node.key));
+      if (key->holds_only(index) && dictionary_ == nullptr) {
+        index_.remove(key);
+      } else {
+        drop_dead_head(*key);
+        remove_if_idle(key);
       }
-      nodes_.release(block[i]);
     }
-    count -= size;
-    expired_ -= size;
+    nodes_.release(index);
   }
   if (sweep_ == kNoNode) tail_ = kNoNode;
 }
