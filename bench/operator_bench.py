@@ -119,6 +119,22 @@ def by_payload_width(rows: int) -> None:
         print(f"{columns:>22}   {taken * 5e8 / rows:>6.0f}   {taken / base:>9.2f}")
 
 
+def payload_after_purge(rows: int) -> None:
+    """Purge nine keys of ten at random: stored payload bytes against those of the live rows."""
+    left, right = make_streams(rows, payload_columns=4)
+    streams = [sj.Stream("l", time="t"), sj.Stream("r", time="t")]
+    query = sj.Query(streams, ["l.k = r.k"], within=sj.within(rows * STEP_US))
+    operator = sj.Operator(query, schemas={"l": left.schema, "r": right.schema})
+    for begin in range(0, rows, BATCH_ROWS):
+        operator.push("l", left.slice(begin, BATCH_ROWS))
+    keys = np.random.default_rng(3).permutation(np.unique(left["k"].to_numpy()))
+    operator.punctuate("r", {"k": keys[: len(keys) * 9 // 10].tolist()})
+    stats = operator.stats()
+    live_bytes = stats.state_rows["l"] * left.nbytes / rows
+    ratio = stats.payload_bytes["l"] / live_bytes
+    print(f"\npayload after 90% of {rows:,} rows were purged at random: {ratio:.2f} times the live payload")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -132,6 +148,7 @@ def main() -> None:
     against_duckdb(options.rows, options.rounds)
     by_batch_size(min(options.rows))
     by_payload_width(min(options.rows))
+    payload_after_purge(min(options.rows))
 
 
 if __name__ == "__main__":

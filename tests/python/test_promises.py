@@ -290,6 +290,17 @@ def test_a_snapshot_of_another_length_is_noticed() -> None:
             sj.Operator.restore(query, damaged)
 
 
+def test_a_snapshot_of_a_newer_version_says_so() -> None:
+    case, operator = busy_operator()
+    query, _ = declare(case)
+    blob = bytearray(operator.snapshot())
+    magic = len(b"STREAMJOIN")
+    version = int.from_bytes(blob[magic : magic + 4], "little")
+    blob[magic : magic + 4] = (version + 1).to_bytes(4, "little")
+    with pytest.raises(sj.SnapshotError, match="newer"):
+        sj.Operator.restore(query, bytes(blob))
+
+
 def test_a_snapshot_of_another_query_is_refused() -> None:
     _, operator = busy_operator()
     blob = operator.snapshot()

@@ -28,7 +28,7 @@ inline uint64_t hash_code(int64_t code) {
 }
 
 inline uint64_t hash_bytes(std::string_view bytes) {
-  uint64_t hash = 0x9e3779b97f4a7c15ULL ^ bytes.size();
+  uint64_t hash = mix(bytes.size() + 1);
   const char* at = bytes.data();
   size_t left = bytes.size();
   for (; left >= 8; at += 8, left -= 8) {

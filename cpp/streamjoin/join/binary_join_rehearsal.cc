@@ -30,11 +30,7 @@ class BinaryJoin::Rehearsal {
   Time clock() const { return clock_; }
   void raise_clock(Time time) { clock_ = std::max(clock_, time); }
 
-  bool promised(Code key) const {
-    const auto at = changed_.find(key);
-    if (at == changed_.end()) return join_.sides_[side_].promises.holds_at(key, clock_);
-    return at->second.promised && clock_ <= at->second.expires;
-  }
+  bool promised(Code key) const { return held_until(key) >= clock_; }
   bool other_promised(Code key) const {
     if (join_.has_ended(other_side(side_))) return true;  // an end is never forgotten
     const auto at = changed_.find(key);
@@ -58,8 +54,7 @@ class BinaryJoin::Rehearsal {
 
  private:
   struct Changed {
-    bool promised = false;
-    Time expires = kEnd;
+    Time held_until = kBeginning;
     bool other_forgotten = false;
     bool purged = false;
   };
@@ -72,16 +67,16 @@ class BinaryJoin::Rehearsal {
     const Time expires = join_.sides_[side_].promises.expiry_of(time);
     if (expires < clock_) return;
     const bool by_both = other_promised(key);
-    const bool held = promised(key);
+    const Time held = held_until(key);
     Changed& changed = changed_[key];
     changed.purged = true;
-    if (by_both) {
-      changed.promised = false;
-      changed.other_forgotten = join_.options_.codes_are_values;
-    } else {
-      changed.expires = held ? std::max(changed.promised ? changed.expires : kBeginning, expires) : expires;
-      changed.promised = true;
-    }
+    changed.held_until = by_both ? kBeginning : std::max(held, expires);
+    if (by_both) changed.other_forgotten = join_.options_.codes_are_values;
+  }
+
+  Time held_until(Code key) const {
+    const auto at = changed_.find(key);
+    return at == changed_.end() ? join_.sides_[side_].promises.held_until(key) : at->second.held_until;
   }
 
   const BinaryJoin& join_;

@@ -26,12 +26,11 @@ void Promises::clear_flag(INode& key) {
   key.set_flag(PunctuationFlag::kNone);
 }
 
-bool Promises::holds_at(Code key, Time clock) const {
-  if (flag(key) == PunctuationFlag::kNone) return false;
-  if (options_.lifespan == kEnd || everything_) return true;
+Time Promises::held_until(Code key) const {
+  if (flag(key) == PunctuationFlag::kNone) return kBeginning;
+  if (options_.lifespan == kEnd || everything_) return kEnd;
   const auto at = expires_.find(key);
-  if (at != expires_.end() && at->second >= clock) return true;
-  return covered_.expiry_of(key) >= clock;
+  return std::max(at == expires_.end() ? kBeginning : at->second, covered_.expiry_of(key));
 }
 
 PunctuationFlag Promises::remember(Code key, Time expires) {

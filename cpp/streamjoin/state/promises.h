@@ -57,8 +57,8 @@ class Promises {
   }
   PunctuationFlag flag(Code key) const { return flag(key, state_.index().find(key)); }
 
-  /// True if a promise about `key` made now would still be held when the stream's clock is at `clock`.
-  bool holds_at(Code key, Time clock) const;
+  /// Until when the promise about `key` is remembered; kBeginning if there is none.
+  Time held_until(Code key) const;
 
   Time expiry_of(Time time) const { return end_of(time, options_.lifespan); }
 

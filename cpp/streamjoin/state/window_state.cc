@@ -14,7 +14,7 @@ constexpr size_t kFetchedAhead = 24;  // expired rows whose index slots are on t
 struct LaterFirst {
   template <typename T>
   bool operator()(const T& a, const T& b) const {
-    return a.time > b.time;
+    return a.time != b.time ? a.time > b.time : a.arrival > b.arrival;
   }
 };
 
@@ -37,7 +37,7 @@ bool WindowState::remove_if_idle(INode* key) {
 uint32_t WindowState::insert_late(Time time, Code key, RowRef row) {
   const uint32_t index = append(time, key, hash_code(key), row, nullptr);
   nodes_[index].mark(TNode::kLate);
-  late_.push_back({time, index});
+  late_.push_back({time, index, late_arrivals_++});
   std::push_heap(late_.begin(), late_.end(), LaterFirst{});
   oldest_ = std::min(oldest_, time);
   return index;
@@ -130,8 +130,15 @@ void WindowState::free_purged() {
   refresh_oldest();
 }
 
+// In the order in which they will leave, which a heap is as well.
+void WindowState::sort_late_rows() {
+  std::sort(late_.begin(), late_.end(),
+            [](const LateRow& a, const LateRow& b) { return LaterFirst{}(b, a); });
+}
+
 std::vector<RowRef> WindowState::move_rows_to(uint32_t batch) {
-  sweep_all();  // a later one must not change the order of late rows
+  sweep_all();
+  sort_late_rows();  // a later one must not change the order of late rows
   std::vector<RowRef> from;
   from.reserve(live_);
   for_each_row([&](TNode& node) {
@@ -153,6 +160,7 @@ size_t WindowState::memory_bytes() const {
 // that order: such lists are written out.
 void WindowState::save(ArchiveWriter& out) {
   sweep_all();
+  sort_late_rows();
   std::vector<Time> times;
   std::vector<Code> keys;
   std::vector<uint8_t> marks;

@@ -139,6 +139,7 @@ class WindowState {
   struct LateRow {
     Time time;
     uint32_t node;
+    uint64_t arrival;  // rows of one time leave in the order in which they came
   };
 
   uint32_t append(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
@@ -156,11 +157,13 @@ class WindowState {
   template <typename Leaving>
   void invalidate_late_before(Time limit, Leaving leaving);
   uint32_t pop_late();
+  void sort_late_rows();
 
   Slab<TNode> nodes_;
   INodeIndex index_;
   KeyDictionary* dictionary_;
   std::vector<LateRow> late_;  // a heap, smallest time first
+  uint64_t late_arrivals_ = 0;
   std::vector<Code> released_keys_;
   std::vector<uint32_t> batch_rows_;  // live rows, by batch
   std::vector<uint32_t> empty_batches_;

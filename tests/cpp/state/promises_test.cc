@@ -100,7 +100,7 @@ class CheckedPromises {
     for (Code key = 0; key < kKeys; ++key) {
       ASSERT_EQ(promises_->flag(key), expected_flag(key)) << "key " << key;
       const bool then = promised(key) && std::max(single(key), covered(key)) >= clock;
-      ASSERT_EQ(promises_->holds_at(key, clock), options_.lifespan == kEnd ? promised(key) : then);
+      ASSERT_EQ(promises_->held_until(key) >= clock, options_.lifespan == kEnd ? promised(key) : then);
     }
     ASSERT_EQ(promises_->flag(kSmallest), PunctuationFlag::kNone);
     ASSERT_EQ(promises_->flag(kLargest), PunctuationFlag::kNone);
@@ -243,7 +243,7 @@ TEST(Promises, AStreamThatEndedHasPromisedEverything) {
   EXPECT_EQ(promises.flag(3), PunctuationFlag::kPunctuated);
   for (const Code key : {kSmallest, Code{0}, kLargest}) {
     EXPECT_EQ(promises.flag(key), PunctuationFlag::kPropagated);
-    EXPECT_TRUE(promises.holds_at(key, kEnd));
+    EXPECT_TRUE(promises.held_until(key) == kEnd);
   }
   EXPECT_EQ(promises.covered_parts(-4, 9), (std::vector<std::pair<Code, Code>>{{-4, 9}}));
 }
