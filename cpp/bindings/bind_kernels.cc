@@ -10,15 +10,13 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "streamjoin/base/check.h"
+#include "arrays.h"
 #include "streamjoin/engine/window_kernel.h"
 
 namespace py = pybind11;
@@ -38,27 +36,10 @@ constexpr const char* kSemiDoc =
 constexpr const char* kAntiDoc =
     "Left rows that have no match under the same bounds as window_join, ascending.";
 
-template <typename Value, typename Array>
-std::span<const Value> flat(const Array& array) {
-  static_assert(sizeof(Value) == sizeof(*array.data()));
-  if (array.ndim() != 1)
-    throw UsageError("columns must have one dimension, got " + std::to_string(array.ndim()));
-  return {reinterpret_cast<const Value*>(array.data()), static_cast<size_t>(array.size())};
-}
-
 TimedKeyColumns columns(const Column& keys, const Column& times, const Validity& valid) {
   TimedKeyColumns side{.keys = flat<int64_t>(keys), .times = flat<int64_t>(times)};
   if (valid) side.valid = flat<uint8_t>(*valid);
   return side;
-}
-
-/// The array owns the vector: its memory is freed with the array.
-py::array_t<int64_t> to_array(std::vector<int64_t>&& rows) {
-  auto owned = std::make_unique<std::vector<int64_t>>(std::move(rows));
-  const py::capsule owner(owned.get(),
-                          [](void* vector) { delete static_cast<std::vector<int64_t>*>(vector); });
-  const std::vector<int64_t>* vector = owned.release();
-  return py::array_t<int64_t>(static_cast<py::ssize_t>(vector->size()), vector->data(), owner);
 }
 
 auto without_gil(auto kernel, const TimedKeyColumns& left, const TimedKeyColumns& right, Duration lower,
