@@ -196,7 +196,8 @@ class Operator:
         payload = [snapshot.batch_to_bytes(store.only_batch()) for store in self._stores]
         flags = bytes([self._finished])
         return snapshot.write(
-            self._fingerprint(), [flags, self._core.save(), *schemas, *payload, self._variant.encode()]
+            _fingerprint_of(self.query),
+            [flags, self._core.save(), *schemas, *payload, self._variant.encode()],
         )
 
     @classmethod
@@ -364,9 +365,6 @@ class Operator:
         number = store.next_number()
         refs = self._core.move_rows_to(side, number)
         store.replace_all(store.batch_of(refs))
-
-    def _fingerprint(self) -> str:
-        return _fingerprint_of(self.query)
 
 
 def _fingerprint_of(query: Query) -> str:

@@ -140,7 +140,7 @@ void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time t
   keys_.recover(other, concerned, *join_);
   keys_.patterns(side).remember(pattern, time, expires);
   if (!closing_ends_results(type, side)) return;
-  PendingPattern pending{pattern, {}, time, promised_until(time)};
+  PendingPattern pending{pattern, {}, time, join_->promised_until(time)};
   for (const Code code : concerned) {
     const INode* node = join_->state(side).index().find(code);
     if (node != nullptr && node->flag() == PunctuationFlag::kPunctuated) pending.open.insert(code);
@@ -167,7 +167,7 @@ void BinaryOperator::propagate_overlaps(Side side, const KeyPattern& pattern, Ti
 }
 
 void BinaryOperator::propagate(PropagationKind kind, const KeyPattern& pattern, Time time) {
-  propagated_.push_back({kind, pattern, time, promised_until(time)});
+  propagated_.push_back({kind, pattern, time, join_->promised_until(time)});
   ++patterns_out_[static_cast<size_t>(kind)];
 }
 
@@ -256,11 +256,6 @@ OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
     }
   }
   return columns;
-}
-
-Time BinaryOperator::promised_until(Time time) const {
-  const auto& sides = join_->options().sides;
-  return std::min(end_of(time, sides[kLeft].lifespan), end_of(time, sides[kRight].lifespan));
 }
 
 KeyPattern BinaryOperator::any_pattern() const {

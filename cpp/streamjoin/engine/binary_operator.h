@@ -102,7 +102,6 @@ class BinaryOperator {
   Output finish_call(Results&& results);
   void close_pending(const Results& results);
   OutputPunctuations punctuation_columns(const Results& results);
-  Time promised_until(Time time) const;
   KeyPattern any_pattern() const;
 
   KeySpace keys_;

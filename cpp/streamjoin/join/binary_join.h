@@ -97,6 +97,9 @@ class BinaryJoin {
   void settle(Time time, Results& results);
   /// No pattern matches the key any more, or the key is gone.
   void uncover(Side side, Code key) { sides_[side].promises.uncover(key, key); }
+  /// Until when an output punctuation at `time` holds: a promise of either stream may be forgotten after its
+  /// lifespan.
+  Time promised_until(Time time) const;
   /// Whether a punctuation at `time` is still to be listened to.
   bool takes_punctuation(Side side, Time time) const;
 
@@ -183,7 +186,6 @@ class BinaryJoin {
   void emit(Side side, RowRef row, RowRef partner, Results& results);
   void emit_if_unmatched(Side side, const TNode& node, Results& results);
   void propagate(PropagationKind kind, Code low, Code high, Time time, Results& results);
-  Time promised_until(Time time) const;
 
   const BinaryJoinOptions options_;
   std::array<SideState, 2> sides_;
