@@ -76,7 +76,7 @@ Cost expire(size_t removed) {
   require(join.counters(kLeft).invalidated, removed, "rows invalidated");
   require(join.state(kLeft).live_rows(), kStored - removed, "rows left");
   require(join.state(kLeft).dead_rows(), 0, "dead rows left");
-  require(join.state(kLeft).index().size(), kStored - removed, "keys left");
+  require(join.state(kLeft).lists().size(), kStored - removed, "keys left");
   return cost;
 }
 

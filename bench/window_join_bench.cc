@@ -67,12 +67,18 @@ Run run_plain(const Streams& streams, double slots_per_row) {
   });
 }
 
-/// Punctuations of keys that no row has: ascending, between the rows, on both streams.
-Run run_join(const Streams& streams, bool use_punctuations, bool irrelevant_punctuations) {
+struct JoinRun {
+  bool use_punctuations = true;
+  size_t rows_per_push = kBatch;
+  /// After each push one of a key that no row has: ascending, on both streams.
+  bool irrelevant_punctuations = false;
+};
+
+Run run_join(const Streams& streams, const JoinRun& how) {
   const Duration window = static_cast<Duration>(streams.window_rows);
   BinaryJoinOptions options;
   options.bounds = Bounds(-window, window);
-  options.use_punctuations = use_punctuations;
+  options.use_punctuations = how.use_punctuations;
   BinaryJoin join(options, nullptr);
   Results results;
   uint32_t batch = 0;
@@ -80,35 +86,13 @@ Run run_join(const Streams& streams, bool use_punctuations, bool irrelevant_punc
     results.rows.clear();
     results.punctuations.clear();
     const TimedKeys& stream = streams.sides[side];
-    const size_t step = irrelevant_punctuations ? kRowsPerPunctuation : size;
-    for (size_t at = begin; at < begin + size; at += step) {
-      const size_t rows = std::min(step, begin + size - at);
+    for (size_t at = begin; at < begin + size; at += how.rows_per_push) {
+      const size_t rows = std::min(how.rows_per_push, begin + size - at);
       const std::span<const Time> times = std::span(stream.times).subspan(at, rows);
       join.push(side, {batch, times, std::span(stream.keys).subspan(at, rows)}, nullptr, results);
-      if (irrelevant_punctuations) join.punctuate(side, static_cast<Code>(at), times.back(), results);
+      if (how.irrelevant_punctuations) join.punctuate(side, static_cast<Code>(at), times.back(), results);
     }
     batch = (batch + 1) % 1024;
-    return results.rows.size();
-  });
-}
-
-/// The same rows in batches as short, without the punctuations: what remains between the two is the
-/// punctuations alone.
-Run run_join_in_short_batches(const Streams& streams) {
-  const Duration window = static_cast<Duration>(streams.window_rows);
-  BinaryJoinOptions options;
-  options.bounds = Bounds(-window, window);
-  BinaryJoin join(options, nullptr);
-  Results results;
-  return run(streams, [&](Side side, size_t begin, size_t size) {
-    results.rows.clear();
-    const TimedKeys& stream = streams.sides[side];
-    for (size_t at = begin; at < begin + size; at += kRowsPerPunctuation) {
-      const size_t rows = std::min(kRowsPerPunctuation, begin + size - at);
-      join.push(side,
-                {0, std::span(stream.times).subspan(at, rows), std::span(stream.keys).subspan(at, rows)},
-                nullptr, results);
-    }
     return results.rows.size();
   });
 }
@@ -119,7 +103,7 @@ double median(std::vector<double> values) {
 }
 
 void compare(benchmark::State& state, const Streams& streams) {
-  std::vector<double> plain, plain_as_full, pwjoin, wjoin, short_batches, irrelevant;
+  std::vector<double> plain, plain_as_full, pwjoin, wjoin, wjoin_short, irrelevant;
   for (auto _ : state) {
     size_t pairs = 0;
     const auto note = [&](const Run& run, std::vector<double>& seconds) {
@@ -130,10 +114,12 @@ void compare(benchmark::State& state, const Streams& streams) {
     for (size_t round = 0; round < kRounds; ++round) {
       note(run_plain(streams, kFastestSlots), plain);
       note(run_plain(streams, kAsFullSlots), plain_as_full);
-      note(run_join(streams, true, false), pwjoin);
-      note(run_join(streams, false, false), wjoin);
-      note(run_join_in_short_batches(streams), short_batches);
-      note(run_join(streams, true, true), irrelevant);
+      note(run_join(streams, {}), pwjoin);
+      note(run_join(streams, {.use_punctuations = false}), wjoin);
+      // What remains between these two is the punctuations alone: the rows come in pushes as short.
+      note(run_join(streams, {.use_punctuations = false, .rows_per_push = kRowsPerPunctuation}), wjoin_short);
+      note(run_join(streams, {.rows_per_push = kRowsPerPunctuation, .irrelevant_punctuations = true}),
+           irrelevant);
     }
   }
   const auto ratio = [](const std::vector<double>& slower, const std::vector<double>& faster) {
@@ -147,7 +133,7 @@ void compare(benchmark::State& state, const Streams& streams) {
   state.counters["rate_vs_plain"] = ratio(plain, pwjoin);
   state.counters["rate_vs_plain_as_full"] = ratio(plain_as_full, pwjoin);
   state.counters["time_vs_wjoin"] = ratio(pwjoin, wjoin);
-  state.counters["irrelevant_punct"] = ratio(irrelevant, short_batches);
+  state.counters["irrelevant_punct"] = ratio(irrelevant, wjoin_short);
 }
 
 size_t rows_for(size_t window_rows) {

@@ -142,8 +142,7 @@ void BinaryOperator::punctuate_keys(Side side, const KeyPattern& pattern, Time t
   if (!closing_ends_results(type, side)) return;
   PendingPattern pending{pattern, {}, time, join_->promised_until(time)};
   for (const Code code : concerned) {
-    const INode* node = join_->state(side).index().find(code);
-    if (node != nullptr && node->flag() == PunctuationFlag::kPunctuated) pending.open.insert(code);
+    if (join_->promises(side).is_open(code)) pending.open.insert(code);
   }
   if (pending.open.empty()) {
     propagate(PropagationKind::kImmediate, pattern, time);

@@ -11,7 +11,7 @@ OperatorStats BinaryOperator::stats() {
     const WindowState& state = join_->state(side);
     stats.counters[side] = join_->counters(side);
     stats.state_rows[side] = state.live_rows();
-    stats.state_keys[side] = state.index().size() - join_->promises(side).closed_keys();
+    stats.state_keys[side] = state.lists().size();
     stats.dead_rows[side] = state.dead_rows();
     stats.promises_held[side] = join_->promises(side).held() + keys_.patterns(side).size();
     stats.clocks[side] = join_->clock(side);

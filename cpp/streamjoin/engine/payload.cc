@@ -10,9 +10,6 @@ namespace {
 
 constexpr size_t kAhead = 16;  // rows between the fetch of a value and its copy
 
-RowRef part(const ResultRow& row, Side side) {
-  return side == kLeft ? row.left : row.right;
-}
 bool missing(RowRef row) {
   return row.batch == kNoRow.batch;
 }
@@ -31,21 +28,21 @@ void Payload::put(uint32_t batch, std::vector<ColumnBuffers> columns) {
   batches_[batch] = std::move(columns);
 }
 
-GatheredColumn Payload::gather(std::span<const ResultRow> rows, Side side, size_t column) const {
+GatheredColumn Payload::gather(StreamRows rows, size_t column) const {
   GatheredColumn out;
-  gather_validity(rows, side, column, out);
+  gather_validity(rows, column, out);
   switch (layout_[column].kind) {
     case ColumnKind::kFixed:
-      gather_fixed(rows, side, column, out);
+      gather_fixed(rows, column, out);
       break;
     case ColumnKind::kBits:
-      gather_bits(rows, side, column, out);
+      gather_bits(rows, column, out);
       break;
     case ColumnKind::kBinary:
-      gather_binary(rows, side, column, out.offsets, out);
+      gather_binary(rows, column, out.offsets, out);
       break;
     case ColumnKind::kLargeBinary:
-      gather_binary(rows, side, column, out.large_offsets, out);
+      gather_binary(rows, column, out.large_offsets, out);
       break;
     case ColumnKind::kElsewhere:
       throw UsageError("this column type is not gathered here");
@@ -53,15 +50,14 @@ GatheredColumn Payload::gather(std::span<const ResultRow> rows, Side side, size_
   return out;
 }
 
-void Payload::gather_validity(std::span<const ResultRow> rows, Side side, size_t column,
-                              GatheredColumn& out) const {
+void Payload::gather_validity(StreamRows rows, size_t column, GatheredColumn& out) const {
   bool may_be_null = false;
   for (const auto& batch : batches_) may_be_null |= !batch.empty() && batch[column].validity != nullptr;
-  for (size_t i = 0; i < rows.size() && !may_be_null; ++i) may_be_null = missing(part(rows[i], side));
+  for (size_t i = 0; i < rows.size() && !may_be_null; ++i) may_be_null = missing(rows[i]);
   if (!may_be_null) return;
   out.validity.assign((rows.size() + 7) / 8, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowRef row = part(rows[i], side);
+    const RowRef row = rows[i];
     bool valid = !missing(row);
     if (valid) {
       const ColumnBuffers& from = buffers(row, column);
@@ -71,8 +67,7 @@ void Payload::gather_validity(std::span<const ResultRow> rows, Side side, size_t
   }
 }
 
-void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t column,
-                           GatheredColumn& out) const {
+void Payload::gather_fixed(StreamRows rows, size_t column, GatheredColumn& out) const {
   const size_t width = layout_[column].width;
   out.values.resize(rows.size() * width);
   const auto source = [&](RowRef row) {
@@ -83,10 +78,9 @@ void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t co
     uint8_t* to = out.values.data();
     for (size_t i = 0; i < rows.size(); ++i, to += width_of()) {
       if (i + kAhead < rows.size()) {
-        if (const RowRef next = part(rows[i + kAhead], side); !missing(next))
-          __builtin_prefetch(source(next));
+        if (const RowRef next = rows[i + kAhead]; !missing(next)) __builtin_prefetch(source(next));
       }
-      const RowRef row = part(rows[i], side);
+      const RowRef row = rows[i];
       if (!missing(row)) std::memcpy(to, source(row), width_of());
     }
   };
@@ -100,11 +94,10 @@ void Payload::gather_fixed(std::span<const ResultRow> rows, Side side, size_t co
   }
 }
 
-void Payload::gather_bits(std::span<const ResultRow> rows, Side side, size_t column,
-                          GatheredColumn& out) const {
+void Payload::gather_bits(StreamRows rows, size_t column, GatheredColumn& out) const {
   out.values.assign((rows.size() + 7) / 8, 0);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowRef row = part(rows[i], side);
+    const RowRef row = rows[i];
     if (missing(row)) continue;
     const ColumnBuffers& from = buffers(row, column);
     if (bit(from.values, from.offset + row.row)) set_bit(out.values, i);
@@ -112,8 +105,8 @@ void Payload::gather_bits(std::span<const ResultRow> rows, Side side, size_t col
 }
 
 template <typename Offset>
-void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t column,
-                            std::vector<Offset>& offsets, GatheredColumn& out) const {
+void Payload::gather_binary(StreamRows rows, size_t column, std::vector<Offset>& offsets,
+                            GatheredColumn& out) const {
   const auto range = [&](RowRef row) {
     const ColumnBuffers& from = buffers(row, column);
     const Offset* at = static_cast<const Offset*>(from.offsets) + from.offset + row.row;
@@ -122,7 +115,7 @@ void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t c
   offsets.resize(rows.size() + 1);
   size_t total = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowRef row = part(rows[i], side);
+    const RowRef row = rows[i];
     if (!missing(row)) total += range(row).second;
     if (total > static_cast<size_t>(std::numeric_limits<Offset>::max())) {
       throw UsageError(
@@ -132,7 +125,7 @@ void Payload::gather_binary(std::span<const ResultRow> rows, Side side, size_t c
   }
   out.values.resize(total);
   for (size_t i = 0; i < rows.size(); ++i) {
-    const RowRef row = part(rows[i], side);
+    const RowRef row = rows[i];
     if (missing(row)) continue;
     const auto [bytes, size] = range(row);
     if (size > 0) std::memcpy(out.values.data() + offsets[i], bytes, size);

@@ -11,10 +11,9 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "streamjoin/join/results.h"
+#include "streamjoin/state/nodes.h"
 
 namespace streamjoin {
 
@@ -43,6 +42,16 @@ struct GatheredColumn {
   int64_t null_count = 0;
 };
 
+/// The references of one stream among result rows, each of which names `streams` rows one behind the other.
+struct StreamRows {
+  const RowRef* first = nullptr;
+  size_t streams = 0;
+  size_t count = 0;
+
+  size_t size() const { return count; }
+  RowRef operator[](size_t i) const { return first[i * streams]; }
+};
+
 class Payload {
  public:
   explicit Payload(std::vector<ColumnLayout> layout) : layout_(std::move(layout)) {}
@@ -50,17 +59,16 @@ class Payload {
   void put(uint32_t batch, std::vector<ColumnBuffers> columns);
   void drop(uint32_t batch) { batches_[batch].clear(); }
 
-  /// The values of `column` for the rows of `side` among `rows`; null where that side is missing.
-  GatheredColumn gather(std::span<const ResultRow> rows, Side side, size_t column) const;
+  /// The values of `column` for these rows; null where a row is missing (an outer side).
+  GatheredColumn gather(StreamRows rows, size_t column) const;
 
  private:
   const ColumnBuffers& buffers(RowRef row, size_t column) const { return batches_[row.batch][column]; }
-  void gather_validity(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const;
-  void gather_fixed(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const;
-  void gather_bits(std::span<const ResultRow> rows, Side side, size_t column, GatheredColumn& out) const;
+  void gather_validity(StreamRows rows, size_t column, GatheredColumn& out) const;
+  void gather_fixed(StreamRows rows, size_t column, GatheredColumn& out) const;
+  void gather_bits(StreamRows rows, size_t column, GatheredColumn& out) const;
   template <typename Offset>
-  void gather_binary(std::span<const ResultRow> rows, Side side, size_t column, std::vector<Offset>& offsets,
-                     GatheredColumn& out) const;
+  void gather_binary(StreamRows rows, size_t column, std::vector<Offset>& offsets, GatheredColumn& out) const;
 
   std::vector<ColumnLayout> layout_;
   std::vector<std::vector<ColumnBuffers>> batches_;  // by number; empty: not held

@@ -11,9 +11,9 @@ constexpr size_t kBlock = 128;  // rows whose index slots and nodes are fetched 
 
 /// Visits the rows of a key that lie in the window.
 auto probe_state(WindowState& state) {
-  return [&state](INode& key, Time first, Time last, auto&& on_match) {
+  return [&state](ValueList& list, Time first, Time last, auto&& on_match) {
     const bool stop_early = state.in_time_order();
-    state.walk(key, [&](uint32_t, TNode& node) {
+    state.walk(list, [&](uint32_t, TNode& node) {
       if (node.time > last) return stop_early ? Visit::kStop : Visit::kKeep;
       return node.time < first ? Visit::kKeep : on_match(node);
     });
@@ -66,40 +66,44 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
   WindowState& mine = sides_[side].rows;
   WindowState& theirs = sides_[other_side(side)].rows;
   std::array<uint64_t, kBlock> hashes;
-  std::array<INode*, kBlock> own_slots;
-  std::array<INode*, kBlock> others;
+  std::array<ValueList*, kBlock> own_slots;
+  std::array<ValueList*, kBlock> others;
   const Code* keys = batch.keys.data() + begin;
   const Time* times = batch.times.data() + begin;
   const size_t rows = end - begin;
-  for (size_t i = 0; i < rows; ++i) {
-    hashes[i] = hash_code(keys[i]);
-    theirs.index().prefetch(hashes[i]);
-    mine.index().prefetch(hashes[i]);
-  }
-  for (size_t i = 0; i < rows; ++i) {
-    others[i] = theirs.index().find_slot(keys[i], hashes[i]);
-    if (!others[i]->vacant() && others[i]->has_rows()) theirs.prefetch(others[i]->head);
-    own_slots[i] = mine.index().find_slot(keys[i], hashes[i]);
-    if (!own_slots[i]->vacant() && own_slots[i]->has_rows()) mine.prefetch(own_slots[i]->tail());
-  }
-  const uint64_t own_moves = mine.index().moves();
-  const uint64_t other_moves = theirs.index().moves();
   const Promises& my_promises = sides_[side].promises;
   const Promises& their_promises = sides_[other_side(side)].promises;
-  const bool any_promises = my_promises.any() || their_promises.any();
+  const bool ask_all = my_promises.any_open_or_covered() || their_promises.any_open_or_covered();
+  std::array<bool, kBlock> may_be_promised;
+  for (size_t i = 0; i < rows; ++i) {
+    hashes[i] = hash_code(keys[i]);
+    theirs.lists().prefetch(hashes[i]);
+    mine.lists().prefetch(hashes[i]);
+    may_be_promised[i] =
+        ask_all | my_promises.may_be_closed(hashes[i]) | their_promises.may_be_closed(hashes[i]);
+  }
+  for (size_t i = 0; i < rows; ++i) {
+    others[i] = theirs.lists().find_likely_slot(hashes[i]);
+    if (!others[i]->vacant()) theirs.prefetch(others[i]->tail());
+    own_slots[i] = mine.lists().find_likely_slot(hashes[i]);
+    if (!own_slots[i]->vacant()) mine.prefetch(own_slots[i]->tail());
+  }
+  const uint64_t own_moves = mine.lists().moves();
+  const uint64_t other_moves = theirs.lists().moves();
   const Time other_clock = sides_[other_side(side)].clock;
   for (size_t i = 0; i < rows; ++i) {
-    const RowRef row{batch.number, static_cast<uint32_t>(begin + i)};
-    INode* own =
-        own_moves == mine.index().moves() ? own_slots[i] : mine.index().find_slot(keys[i], hashes[i]);
-    INode* other =
-        other_moves == theirs.index().moves() ? others[i] : theirs.index().find_slot(keys[i], hashes[i]);
+    const RowRef row = batch.ref(begin + i);
+    ValueList* own = own_moves == mine.lists().moves()
+                         ? mine.lists().confirm(own_slots[i], keys[i], hashes[i])
+                         : mine.lists().find_slot(keys[i], hashes[i]);
+    ValueList* other = other_moves == theirs.lists().moves()
+                           ? theirs.lists().confirm(others[i], keys[i], hashes[i])
+                           : theirs.lists().find_slot(keys[i], hashes[i]);
     if (other->vacant()) other = nullptr;
-    if (any_promises) {
-      const bool own_known = !own->vacant() && own->key == keys[i];
-      if (my_promises.flag(keys[i], own_known ? own : nullptr) != PunctuationFlag::kNone) {
-        process(side, {times[i], keys[i], row}, false, {other, theirs.index().generation()},
-                probe_state(theirs), results);
+    if (may_be_promised[i]) [[unlikely]] {
+      if (my_promises.flag(keys[i], own->vacant() ? nullptr : own) != PunctuationFlag::kNone) {
+        process(side, {times[i], keys[i], row}, false, {other, theirs.lists().moves()}, probe_state(theirs),
+                results);
         continue;
       }
       if (their_promises.flag(keys[i], other) != PunctuationFlag::kNone) {  // closed: none of them is open
@@ -109,11 +113,15 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
     }
     const Time first = options_.bounds.first(side, times[i]);
     const Time last = options_.bounds.reach(side, times[i]);
-    for (uint32_t at = other == nullptr ? kNoNode : other->head; at != kNoNode;) {
-      const TNode& node = theirs.node(at);
-      if (node.time > last) break;
-      if (node.time >= first) emit(side, row, node.row(), results);
-      at = node.next_in_value;
+    if (other != nullptr) {
+      const uint32_t newest = other->tail();
+      uint32_t at = newest;
+      do {
+        at = theirs.node(at).next_in_value;
+        const TNode& node = theirs.node(at);
+        if (node.time > last) break;
+        if (node.time >= first) emit(side, row, node.row(), results);
+      } while (at != newest);
     }
     if (can_match_later(side, times[i], other_clock)) mine.insert(times[i], keys[i], hashes[i], row, own);
   }
@@ -125,22 +133,22 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
 void BinaryJoin::push_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results) {
   WindowState& mine = sides_[side].rows;
   WindowState& theirs = sides_[other_side(side)].rows;
-  std::array<INode*, kBlock> others;
+  std::array<ValueList*, kBlock> others;
   for (size_t i = begin; i < end; ++i) {
     const uint64_t hash = hash_code(batch.keys[i]);
-    theirs.index().prefetch(hash);
-    mine.index().prefetch(hash);
+    theirs.lists().prefetch(hash);
+    mine.lists().prefetch(hash);
   }
   for (size_t i = begin; i < end; ++i) {
-    INode* other = theirs.index().find(batch.keys[i]);
-    if (other != nullptr && other->has_rows()) theirs.prefetch(other->head);
-    others[i - begin] = other;
+    const ValueList* likely = theirs.lists().find_likely_slot(hash_code(batch.keys[i]));
+    if (!likely->vacant()) theirs.prefetch(likely->tail());
   }
-  const uint32_t generation = theirs.index().generation();
+  for (size_t i = begin; i < end; ++i) others[i - begin] = theirs.lists().find(batch.keys[i]);
+  const uint64_t moves = theirs.lists().moves();
   for (size_t i = begin; i < end; ++i) {
-    const Row row{batch.times[i], batch.keys[i], {batch.number, static_cast<uint32_t>(i)}};
+    const Row row{batch.times[i], batch.keys[i], batch.ref(i)};
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
-    process(side, row, null_key, {others[i - begin], generation}, probe_state(theirs), results);
+    process(side, row, null_key, {others[i - begin], moves}, probe_state(theirs), results);
   }
   mine.sweep();
   theirs.sweep();

@@ -57,12 +57,16 @@ struct BinaryJoinOptions {
   bool codes_are_values = true;
 };
 
-/// Rows of one batch, as columns. `null_key`, if given, says which rows have no key.
+/// Rows of one batch, as columns. `null_key`, if given, says which rows have no key; `refs`, if given, where
+/// each row's payload lies: without it row i lies at {number, i}.
 struct RowBatch {
   uint32_t number;
   std::span<const Time> times;
   std::span<const Code> keys;
   const uint8_t* null_key = nullptr;
+  const RowRef* refs = nullptr;
+
+  RowRef ref(size_t i) const { return refs != nullptr ? refs[i] : RowRef{number, static_cast<uint32_t>(i)}; }
 };
 
 /// A row refused under an error policy; the join is as it was before the call.
@@ -145,11 +149,10 @@ class BinaryJoin {
     Code key;
     RowRef ref;
   };
-  /// The other stream's I-Node of a row's key, found ahead of its use; readable while the index is of the
-  /// same generation.
+  /// The other stream's value list of a row's key, found ahead of its use; good for as long as none moves.
   struct FoundKey {
-    INode* node;
-    uint32_t generation;
+    ValueList* list;
+    uint64_t moves;
   };
   struct Match {
     uint32_t row;
@@ -166,7 +169,7 @@ class BinaryJoin {
   void process(Side side, const Row& row, bool null_key, FoundKey found, ForEachMatch&& for_each_match,
                Results& results);
   template <typename ForEachMatch>
-  bool probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match, Results& results);
+  bool probe(Side side, const Row& row, ValueList& other, ForEachMatch&& for_each_match, Results& results);
   void keep_or_let_go(Side side, const Row& row, bool late, bool matched, PunctuationFlag other_flag,
                       Results& results);
   bool can_match_later(Side side, Time time, Time other_clock) const;
@@ -176,7 +179,7 @@ class BinaryJoin {
 
   void enter_cluster(Side side, const Row& row, Results& results);
   void leave_cluster(Side side);
-  void purge(Side side, Code key, Results& results);
+  void purge(Side side, Code key, ValueList* list, Results& results);
   void promise(Side side, Code key, Time time, bool announce, Results& results);
   void promise_by_both(Side side, Code key, PunctuationFlag other_flag, Time time, Results& results);
   void promise_range(Side side, Code low, Code high, Time time, bool announce, Results& results);

@@ -13,7 +13,6 @@ constexpr Code kLargestCode = std::numeric_limits<Code>::max();
 }  // namespace
 
 void BinaryJoin::punctuate(Side side, Code key, Time time, Results& results) {
-  for (const SideState& state : sides_) state.rows.index().prefetch(hash_code(key));
   if (takes_punctuation(side, time)) promise(side, key, time, true, results);
   settle(time, results);
 }
@@ -27,15 +26,16 @@ void BinaryJoin::punctuate_by_pattern(Side side, Code key, Time time, Results& r
   SideState& mine = sides_[side];
   const Side other = other_side(side);
   const Time expires = mine.promises.expiry_of(time);
-  const PunctuationFlag other_flag = sides_[other].promises.flag(key);
-  purge(other, key, results);
+  ValueList* theirs = sides_[other].rows.lists().find(key);
+  const PunctuationFlag other_flag = sides_[other].promises.flag(key, theirs);
+  purge(other, key, theirs, results);
   if (other_flag != PunctuationFlag::kNone) {
     promise_by_both(side, key, other_flag, time, results);
-  } else if (INode* node = mine.rows.index().find(key); node != nullptr) {
-    if (mine.rows.has_live_rows(*node)) {
-      mine.promises.remember(key, expires);
+  } else if (ValueList* list = mine.rows.lists().find(key); list != nullptr) {
+    if (mine.rows.has_live_rows(*list)) {
+      mine.promises.remember(key, list, expires);
     } else {
-      mine.rows.remove_if_idle(node);  // the look for live rows let go of the dead ones
+      mine.rows.remove_if_idle(list, key);  // the look for live rows let go of the dead ones
     }
   }
   mine.promises.cover(key, key, expires);
@@ -80,27 +80,33 @@ void BinaryJoin::leave_cluster(Side side) {
   mine.has_previous_key = false;
 }
 
-void BinaryJoin::purge(Side side, Code key, Results& results) {
+void BinaryJoin::purge(Side side, Code key, ValueList* list, Results& results) {
+  if (list == nullptr) return;
   SideState& theirs = sides_[side];
-  INode* node = theirs.rows.index().find(key);
-  if (node == nullptr) return;
   theirs.counters.purged +=
-      theirs.rows.purge(*node, [&](TNode& row) { emit_if_unmatched(side, row, results); });
-  theirs.rows.remove_if_idle(node);
+      theirs.rows.purge(*list, [&](TNode& row) { emit_if_unmatched(side, row, results); });
+  theirs.rows.remove_if_idle(list, key);
 }
 
 void BinaryJoin::promise(Side side, Code key, Time time, bool announce, Results& results) {
   SideState& mine = sides_[side];
   const Side other = other_side(side);
-  const PunctuationFlag other_flag = sides_[other].promises.flag(key);
-  purge(other, key, results);
+  if (sides_[other].promises.is_closed(key)) {  // no live row to purge: the rows need not be asked
+    promise_by_both(side, key, PunctuationFlag::kPropagated, time, results);
+    return;
+  }
+  for (const SideState& state : sides_) state.rows.lists().prefetch(hash_code(key));
+  ValueList* theirs = sides_[other].rows.lists().find(key);
+  const PunctuationFlag other_flag = sides_[other].promises.flag(key, theirs);
+  purge(other, key, theirs, results);
   if (other_flag != PunctuationFlag::kNone) {
     promise_by_both(side, key, other_flag, time, results);
     return;
   }
-  const bool is_new = mine.promises.flag(key) == PunctuationFlag::kNone;
+  ValueList* list = mine.rows.lists().find(key);
+  const bool is_new = mine.promises.flag(key, list) == PunctuationFlag::kNone;
   if (!is_new && options_.sides[side].lifespan == kEnd) return;
-  const PunctuationFlag flag = mine.promises.remember(key, mine.promises.expiry_of(time));
+  const PunctuationFlag flag = mine.promises.remember(key, list, mine.promises.expiry_of(time));
   if (is_new && announce && flag == PunctuationFlag::kPropagated &&
       closing_ends_results(options_.type, side)) {
     propagate(PropagationKind::kImmediate, key, key, time, results);
@@ -115,10 +121,8 @@ void BinaryJoin::promise_by_both(Side side, Code key, PunctuationFlag other_flag
       other_flag == PunctuationFlag::kPropagated && closing_ends_results(options_.type, other);
   if (!announced) propagate(PropagationKind::kRegular, key, key, time, results);
   sides_[other].promises.forget(key);
-  if (INode* own = sides_[side].rows.index().find(key);
-      own != nullptr && own->flag() != PunctuationFlag::kNone) {
-    sides_[side].promises.forget(key);
-  }
+  SideState& mine = sides_[side];
+  if (mine.promises.is_closed(key) || mine.promises.is_open(key)) mine.promises.forget(key);
 }
 
 void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool announce, Results& results) {
@@ -129,9 +133,10 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
   RangeSet remembered;  // what this stream alone promises from now on
   remembered.insert(low, high);
 
-  for (const Code key : theirs.rows.index().keys_between(low, high)) {
-    const PunctuationFlag flag = theirs.promises.flag(key);
-    purge(other, key, results);
+  for (const Code key : theirs.promises.keys_between(low, high)) {
+    ValueList* list = theirs.rows.lists().find(key);
+    const PunctuationFlag flag = theirs.promises.flag(key, list);
+    purge(other, key, list, results);
     if (flag == PunctuationFlag::kNone) continue;
     promise_by_both(side, key, flag, time, results);
     remembered.erase(key, key);
@@ -146,12 +151,12 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
 
   RangeSet news = remembered;  // what was not propagated before and has no row that could still match
   for (const auto& [first, last] : mine.promises.covered_parts(low, high)) news.erase(first, last);
-  for (const Code key : mine.rows.index().keys_between(low, high)) {
-    INode* node = mine.rows.index().find(key);
-    if (mine.rows.has_live_rows(*node)) {
+  for (const Code key : mine.promises.keys_between(low, high)) {
+    ValueList* list = mine.rows.lists().find(key);
+    if (list != nullptr && mine.rows.has_live_rows(*list)) {
       news.erase(key, key);
-      if (remembered.contains(key)) mine.promises.remember(key, expires);
-    } else if (node->flag() != PunctuationFlag::kNone) {
+      if (remembered.contains(key)) mine.promises.remember(key, list, expires);
+    } else if (mine.promises.is_closed(key)) {
       news.erase(key, key);
       if (options_.sides[side].lifespan == kEnd || !remembered.contains(key)) {
         mine.promises.forget(key);  // the range remembers it
@@ -159,7 +164,7 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
         mine.promises.remember(key, expires);  // the key's own promise may be the one that lasts longer
       }
     } else {
-      mine.rows.remove_if_idle(node);
+      mine.rows.remove_if_idle(list, key);
     }
   }
   if (time != kEnd)
@@ -172,16 +177,16 @@ void BinaryJoin::promise_range(Side side, Code low, Code high, Time time, bool a
 
 void BinaryJoin::close_if_empty(Side side, Code key, Results& results) {
   SideState& mine = sides_[side];
-  INode* node = mine.rows.index().find(key);
-  if (node == nullptr || node->flag() != PunctuationFlag::kPunctuated) return;
-  if (mine.rows.has_live_rows(*node)) {
-    mine.rows.mark_last_promised(*node);
+  ValueList* list = mine.rows.lists().find(key);
+  if (list == nullptr || !list->promised()) return;
+  if (mine.rows.has_live_rows(*list)) {
+    mine.rows.mark_last_promised(*list);
     return;
   }
   if (closing_ends_results(options_.type, side)) {
     propagate(PropagationKind::kEarly, key, key, sides_[other_side(side)].clock, results);
   }
-  mine.promises.close(*node);
+  mine.promises.close(*list, key);
 }
 
 // Once a stream has ended and stores no row, a join that needs its rows has no further result at all.

@@ -94,9 +94,9 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
   for (size_t i = 0; i < batch.times.size(); ++i) {
     const auto begin = next;
     while (next != matches.end() && next->row == i) ++next;
-    const auto known_matches = [&](INode& key, Time, Time, auto&& on_match) {
+    const auto known_matches = [&](ValueList& list, Time, Time, auto&& on_match) {
       auto at = begin;
-      theirs.rows.walk(key, [&](uint32_t index, TNode& node) {
+      theirs.rows.walk(list, [&](uint32_t index, TNode& node) {
         // A match may have been taken out by an earlier row of this batch.
         while (at != next && theirs.rows.node(at->node).is(TNode::kDead)) ++at;
         if (at == next) return Visit::kStop;
@@ -105,11 +105,10 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
         return on_match(node);
       });
     };
-    const Row row{batch.times[i], batch.keys[i], {batch.number, static_cast<uint32_t>(i)}};
+    const Row row{batch.times[i], batch.keys[i], batch.ref(i)};
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
-    INodeIndex& other_index = theirs.rows.index();
-    process(side, row, null_key, {other_index.find(row.key), other_index.generation()}, known_matches,
-            results);
+    ValueListIndex& other_index = theirs.rows.lists();
+    process(side, row, null_key, {other_index.find(row.key), other_index.moves()}, known_matches, results);
   }
   for (SideState& state : sides_) state.rows.sweep();
 }
@@ -148,11 +147,11 @@ std::vector<BinaryJoin::Match> BinaryJoin::rehearse(Side side, const RowBatch& b
       if (options_.violation == ViolationPolicy::kDrop) continue;
     }
     rehearsal.before_probe(key, time);
-    const INode* other = theirs.rows.index().find(key);
+    const ValueList* other = theirs.rows.lists().find(key);
     if (other != nullptr && !rehearsal.purged(key)) {
       const Time first = options_.bounds.first(side, rehearsal.clock());
       const Time last = options_.bounds.reach(side, time);
-      const RowRef own{batch.number, static_cast<uint32_t>(i)};
+      const RowRef own = batch.ref(i);
       theirs.rows.look(*other, [&](uint32_t index, const TNode& node) {
         if (node.time < first || node.time > last) return Visit::kKeep;
         candidates.push_back({static_cast<uint32_t>(i), index});

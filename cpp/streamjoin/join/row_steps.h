@@ -42,12 +42,9 @@ inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundK
 
   // The other stream gains no keys while this one is pushed, but a key may have gone or moved since it was
   // found.
-  INodeIndex& other_index = theirs.rows.index();
-  INode* other = found.node;
-  if (other != nullptr) {
-    const bool readable = found.generation == other_index.generation();
-    if (!readable || other->vacant() || other->key != row.key) other = other_index.find(row.key);
-  }
+  ValueListIndex& other_index = theirs.rows.lists();
+  ValueList* other = found.list;
+  if (other != nullptr && found.moves != other_index.moves()) other = other_index.find(row.key);
   const PunctuationFlag other_flag = theirs.promises.flag(row.key, other);
   if (other_flag == PunctuationFlag::kPropagated) {
     ++mine.counters.dropped_after_propagation;
@@ -62,7 +59,7 @@ inline void BinaryJoin::process(Side side, const Row& row, bool null_key, FoundK
 }
 
 template <typename ForEachMatch>
-inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMatch&& for_each_match,
+inline bool BinaryJoin::probe(Side side, const Row& row, ValueList& other, ForEachMatch&& for_each_match,
                               Results& results) {
   SideState& theirs = sides_[other_side(side)];
   const Time first = options_.bounds.first(side, std::max(row.time, sides_[side].clock));
@@ -71,7 +68,7 @@ inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMa
   bool matched = false;
   if (first_match_decides(type)) {
     const bool emits = type == JoinType::kLeftSemi;
-    const PunctuationFlag flag = other.flag();
+    const bool promised = other.promised();
     for_each_match(other, first, last, [&](TNode& node) {
       if (emits && (side == kRight || !matched)) {
         emit(kLeft, side == kRight ? node.row() : row.ref, kNoRow, results);
@@ -79,7 +76,7 @@ inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMa
       matched = true;
       return side == kRight ? Visit::kTakeOut : Visit::kStop;
     });
-    if (flag == PunctuationFlag::kPunctuated) {
+    if (promised) {
       close_if_empty(other_side(side), row.key, results);
       return matched;
     }
@@ -92,7 +89,7 @@ inline bool BinaryJoin::probe(Side side, const Row& row, INode& other, ForEachMa
       return Visit::kKeep;
     });
   }
-  if (!other.has_rows()) theirs.rows.remove_if_idle(&other);
+  if (!other.has_rows()) theirs.rows.remove_if_idle(&other, row.key);
   return matched;
 }
 
@@ -117,8 +114,8 @@ inline void BinaryJoin::store(Side side, const Row& row, bool late, bool matched
   Promises& promises = sides_[side].promises;
   if (!promises.any()) return;
   // Only a violation that is kept gets here with a flag.
-  INode& key = *rows.index().find(row.key);
-  if (promises.flag(row.key, &key) != PunctuationFlag::kNone) promises.reopen(key);
+  ValueList& list = *rows.lists().find(row.key);
+  if (promises.flag(row.key, &list) != PunctuationFlag::kNone) promises.reopen(list, row.key);
 }
 
 inline void BinaryJoin::raise_clock(Side side, Time clock, Results& results) {

@@ -6,7 +6,7 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 16;
-constexpr uint32_t kTimesEmpty = 64;
+constexpr uint32_t kTimesEmpty = 1024;  // a block of rows or a punctuation calls once or twice
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
 constexpr size_t kBytesPerOrderedKey = 48;
@@ -27,8 +27,8 @@ void INodeIndex::grow() {
   resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10);
 }
 
-// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
-// gives memory back.
+// Windows breathe: a table that has just been emptied may be filled again at once, as when two streams take
+// turns with batches as long as the window. Only one that stays empty gives memory back.
 void INodeIndex::give_back(bool at_once) {
   if (size_ >= shrink_below_) {
     times_empty_ = 0;

@@ -1,8 +1,8 @@
-// INodeIndex: the I-Nodes of one stream, found by key.
+// INodeIndex: I-Nodes of one stream, found by key: the closed keys of a stream of two, the value lists of one
+// class of a stream of more.
 //
-//   slots_   [ - ][ 180 ][ 7 ][ - ][ 42 ] ...     open addressing, linear probing, I-Nodes lie in the slots
-//   themselves order_   {7, 42, 180}                         ordered keys, built when a wide range asks for
-//   them, dropped when none does
+//   slots_   [ - ][ 180 ][ 7 ][ - ][ 42 ] ...   open addressing, linear probing; I-Nodes lie in the slots
+//   order_   {7, 42, 180}                       built when a wide range asks for it, dropped when none does
 //
 // Invariants (validate() checks them):
 //   1. From a key's home slot to its slot there is no empty slot (deletion shifts back, there are no

@@ -1,11 +1,13 @@
 // T-Node: one row held in a stream's window. I-Node: one key of the stream.
 //
-//   time list    oldest -> [T] -> [T] -> [T] -> newest
-//   value list   I-Node(key 180) -> [T] ----> [T]
+//   time list                oldest -> [T] -> [T] -> [T] -> newest
+//   value list, two streams  slot(tag, newest row) -> [T] -> [T] -> (the first again)    value_list_index.h
+//   value list, more         I-Node(180: head, tail) -> [T] -> [T]                       stream_state.h
+//   closed key               I-Node(7), without rows                                     promises.h
 //
 // A T-Node knows where its row's payload lies, never the payload itself. It holds its key rather than a link
-// to its I-Node: I-Nodes live inside the open-addressing index and move when it does, and one read there is
-// what a link would cost as well. 32 bytes a T-Node, 16 an I-Node.
+// to what the index knows of it: that lies inside the open-addressing table and moves when it does, and one
+// read there is what a link would cost as well. 32 bytes a T-Node, 16 an I-Node.
 
 #pragma once
 
@@ -74,32 +76,22 @@ class INode {
   Code key;
   uint32_t head;
 
-  bool vacant() const { return tail_and_flag_ == 0; }
-  uint32_t tail() const { return tail_and_flag_ & kNoNode; }
-  PunctuationFlag flag() const { return static_cast<PunctuationFlag>((tail_and_flag_ >> 30) - 1); }
+  bool vacant() const { return tail_and_mark_ == 0; }
+  uint32_t tail() const { return tail_and_mark_ & kNoNode; }
   bool has_rows() const { return head != kNoNode; }
 
   void start(Code code) {
     key = code;
     head = kNoNode;
-    tail_and_flag_ = (1u << 30) | kNoNode;
+    tail_and_mark_ = kTaken | kNoNode;
   }
-  /// A new I-Node whose only row is `node`.
-  void start_with_row(Code code, uint32_t node) {
-    key = code;
-    head = node;
-    tail_and_flag_ = (1u << 30) | node;
-  }
-  /// Exactly this: `node` is the only row, and there is no flag.
-  bool holds_only(uint32_t node) const { return head == node && tail_and_flag_ == ((1u << 30) | node); }
-  void set_tail(uint32_t node) { tail_and_flag_ = (tail_and_flag_ & ~kNoNode) | node; }
-  void set_flag(PunctuationFlag flag) {
-    tail_and_flag_ = (tail_and_flag_ & kNoNode) | ((static_cast<uint32_t>(flag) + 1) << 30);
-  }
-  void clear() { tail_and_flag_ = 0; }
+  void set_tail(uint32_t node) { tail_and_mark_ = kTaken | node; }
+  void clear() { tail_and_mark_ = 0; }
 
  private:
-  uint32_t tail_and_flag_;  // zero: an empty slot of the index
+  static constexpr uint32_t kTaken = 1u << 31;
+
+  uint32_t tail_and_mark_;  // zero: an empty slot of the index
 };
 static_assert(sizeof(INode) == 16);
 

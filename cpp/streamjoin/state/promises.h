@@ -1,22 +1,25 @@
 // Promises: what one stream has punctuated, and for how long that is remembered.
 //
-//   I-Node flag   kPunctuated    promised, rows of the key are still stored
-//                 kPropagated    promised, none is stored: closed
+//   value list    promised: kPunctuated, rows of the key are still stored
+//   closed        { 7, 30, 60 }             kPropagated: promised, no row of the key is stored
 //   covered       [10 .. 19] [40 .. 47]     ranges of keys, promised as a whole, or grown from closed keys
 //   that touch
 //
-// A key inside a covered range needs no I-Node of its own once it has no rows, so memory follows the ranges,
-// not the keys.
+// Closed keys lie apart from the rows: rows do not pay for them, and punctuations that concern no row do not
+// move the index of the rows. A key inside a covered range is not held by itself once it has no rows, so
+// memory follows the ranges, not the keys.
 //
 // Invariants (validate() checks them):
-//   1. A flagged I-Node without live rows is kPropagated, one with live rows is kPunctuated.
-//   2. With a lifespan, every flagged key and every range has an expiry; without, none has.
-// Cost: flag O(1), or O(log ranges) for a key that has no I-Node while ranges are held; remember O(1)
+//   1. A promised value list has live rows; a closed key has none.
+//   2. With a lifespan, every promised list, every closed key and every range has an expiry; without, none
+//   has.
+// Cost: flag O(1), or O(log ranges) for a key that is not held by itself while ranges are held; remember O(1)
 // amortised (O(log n) with a lifespan or when it grows ranges). Lives beside the WindowState it annotates;
 // one thread.
 
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <queue>
 #include <string>
@@ -28,6 +31,7 @@
 #include "streamjoin/base/code.h"
 #include "streamjoin/base/time.h"
 #include "streamjoin/punctuation/range_set.h"
+#include "streamjoin/state/i_node_index.h"
 #include "streamjoin/state/window_state.h"
 
 namespace streamjoin {
@@ -41,21 +45,34 @@ struct PromiseOptions {
 
 class Promises {
  public:
-  Promises(WindowState& state, PromiseOptions options) : state_(state), options_(options) {}
+  Promises(WindowState& state, PromiseOptions options)
+      : state_(state), closed_(state.closed()), options_(options) {}
 
   /// False: no key is promised. The hot path asks this first.
-  bool any() const { return flagged_ > 0 || everything_ || !covered_.empty(); }
+  bool any() const { return open_ > 0 || closed_.size() > 0 || everything_ || !covered_.empty(); }
   /// Promised keys whose rows are still stored: their end will close them.
-  bool any_open() const { return flagged_ > closed_count_; }
+  bool any_open() const { return open_ > 0; }
+  /// Whether a key that has no open promise may be promised all the same; `hash` is hash_code of it. False is
+  /// sure, and costs one read.
+  bool may_be_closed(uint64_t hash) const { return closed_near_[hash >> (64 - kNearBits)] != 0; }
+  bool any_open_or_covered() const { return open_ > 0 || everything_ || !covered_.empty(); }
   bool any_covered() const { return !covered_.empty(); }
 
-  /// The flag of a key whose I-Node (or nullptr) was found already.
-  PunctuationFlag flag(Code key, const INode* node) const {
-    if (node != nullptr && node->flag() != PunctuationFlag::kNone) return node->flag();
+  /// The flag of a key whose value list (or nullptr) was found already.
+  PunctuationFlag flag(Code key, const ValueList* list) const {
+    if (list != nullptr && list->promised()) return PunctuationFlag::kPunctuated;
+    if (is_closed(key)) return PunctuationFlag::kPropagated;
     if (!everything_ && (covered_.empty() || !covered_.contains(key))) return PunctuationFlag::kNone;
-    return node != nullptr && node->has_rows() ? PunctuationFlag::kPunctuated : PunctuationFlag::kPropagated;
+    return list != nullptr && list->has_rows() ? PunctuationFlag::kPunctuated : PunctuationFlag::kPropagated;
   }
-  PunctuationFlag flag(Code key) const { return flag(key, state_.index().find(key)); }
+  PunctuationFlag flag(Code key) const { return flag(key, state_.lists().find(key)); }
+  bool is_closed(Code key) const { return may_be_closed(hash_code(key)) && closed_.find(key) != nullptr; }
+  bool is_open(Code key) const {
+    const ValueList* list = open_ == 0 ? nullptr : std::as_const(state_).lists().find(key);
+    return list != nullptr && list->promised();
+  }
+  /// Keys in [low, high] that have rows or are closed, ascending.
+  std::vector<Code> keys_between(Code low, Code high);
 
   /// Until when the promise about `key` is remembered; kBeginning if there is none.
   Time held_until(Code key) const;
@@ -64,11 +81,14 @@ class Promises {
 
   /// Remembers a promise about one key. Returns its flag from now on: kPunctuated while rows of it are
   /// stored, else kPropagated.
-  PunctuationFlag remember(Code key, Time expires);
+  PunctuationFlag remember(Code key, Time expires) {
+    return remember(key, state_.lists().find(key), expires);
+  }
+  PunctuationFlag remember(Code key, ValueList* list, Time expires);
   /// The last row of a punctuated key is gone.
-  void close(INode& key);
+  void close(ValueList& list, Code key);
   /// A row of a promised key is stored all the same: its end will close the key.
-  void reopen(INode& key);
+  void reopen(ValueList& list, Code key);
   /// Forgets the promise about one key.
   void forget(Code key);
 
@@ -89,8 +109,7 @@ class Promises {
   void expire(Time clock);
 
   /// Promises held without rows: closed keys and ranges.
-  size_t held() const { return closed_count_ + covered_.ranges(); }
-  size_t closed_keys() const { return closed_count_; }
+  size_t held() const { return closed_.size() + covered_.ranges(); }
   size_t memory_bytes() const;
   std::string validate() const;
   void save(ArchiveWriter& out) const;
@@ -99,19 +118,32 @@ class Promises {
  private:
   using Expiry = std::pair<Time, Code>;
 
-  void set_flag(INode& key, PunctuationFlag flag);
-  void clear_flag(INode& key);
+  void open(ValueList& list);
+  void drop_open(ValueList* list, Code key);
+  void close_key(Code key);
+  bool drop_closed(Code key);
+  bool is_covered_for_ever(Code key) const {
+    return everything_ || (options_.lifespan == kEnd && !covered_.empty() && covered_.contains(key));
+  }
   void grow_ranges();
+  static size_t near(Code key) { return hash_code(key) >> (64 - kNearBits); }
+
+  static constexpr unsigned kNearBits = 12;
+  static constexpr uint8_t kUncounted = 255;
 
   WindowState& state_;
+  INodeIndex& closed_;  // keys only: none has rows
   const PromiseOptions options_;
   RangeSet covered_;
   bool everything_ = false;
-  size_t flagged_ = 0;
-  size_t closed_count_ = 0;
-  std::vector<Code> closed_;  // closed since ranges were last grown; may name keys that were forgotten since
+  // Closed keys, counted by the first bits of their hashes: zero tells nearly every row that its key is not
+  // closed. A counter that is full stays so until no key is closed.
+  std::array<uint8_t, size_t{1} << kNearBits> closed_near_{};
+  bool any_uncounted_ = false;
+  size_t open_ = 0;                 // promised value lists
+  std::vector<Code> newly_closed_;  // since ranges were last grown; may name keys that were forgotten since
   size_t grow_at_ = 1024;
-  std::unordered_map<Code, Time> expires_;  // of flagged keys, with a lifespan only
+  std::unordered_map<Code, Time> expires_;  // of open and closed keys, with a lifespan only
   std::priority_queue<Expiry, std::vector<Expiry>, std::greater<>> expiries_;
 };
 

@@ -20,18 +20,15 @@ struct LaterFirst {
 
 }  // namespace
 
-INode& WindowState::find_or_add_key(Code key) {
-  bool added;
-  INode& node = index_.find_or_add(key, added);
-  if (added && dictionary_ != nullptr) dictionary_->reference(key);
-  return node;
+bool WindowState::remove_if_idle(ValueList* list, Code key) {
+  if (list == nullptr || list->has_rows() || list->promised()) return false;
+  remove_list(list, key);
+  return true;
 }
 
-bool WindowState::remove_if_idle(INode* key) {
-  if (key == nullptr || key->has_rows() || key->flag() != PunctuationFlag::kNone) return false;
-  if (dictionary_ != nullptr) released_keys_.push_back(key->key);
-  index_.remove(key);
-  return true;
+void WindowState::remove_list(ValueList* list, Code key) {
+  if (dictionary_ != nullptr) released_keys_.push_back(key);
+  lists_.remove(list, key);
 }
 
 uint32_t WindowState::insert_late(Time time, Code key, RowRef row) {
@@ -50,26 +47,24 @@ uint32_t WindowState::pop_late() {
   return index;
 }
 
-bool WindowState::has_live_rows(INode& key) {
-  drop_dead_head(key);
-  return key.has_rows();
-}
-
-void WindowState::mark_last_promised(INode& key) {
-  nodes_[key.tail()].mark(TNode::kLastPromised);
+bool WindowState::has_live_rows(ValueList& list) {
+  drop_dead_head(list);
+  return list.has_rows();
 }
 
 void WindowState::sweep() {
   const size_t allowed = live_ == 0 ? 0 : kSlackRows / 2;
   if (expired_ > allowed) free_expired(expired_ - allowed / 2);
   if (purged_ + purged_late_ > (live_ == 0 ? 0 : live_ / 4 + kSlackRows / 2)) free_purged();
-  index_.give_back(false);
+  lists_.give_back(false);
+  closed_.give_back(false);
 }
 
 void WindowState::sweep_all() {
   free_expired(expired_);
   if (purged_ + purged_late_ > 0) free_purged();
-  index_.give_back(true);
+  lists_.give_back(true);
+  closed_.give_back(true);
 }
 
 // In the order in which they came; a second hand runs ahead and fetches the slots of their keys.
@@ -79,7 +74,7 @@ void WindowState::free_expired(size_t count) {
   const auto fetch_one_ahead = [&] {
     if (ahead == kNoNode) return;
     const TNode& node = nodes_[ahead];
-    if (!node.is(TNode::kOffValueList)) index_.prefetch(hash_code(node.key));
+    if (!node.is(TNode::kOffValueList)) lists_.prefetch(hash_code(node.key));
     ahead = node.next_in_time;
   };
   for (size_t i = 0; i < std::min(count, kFetchedAhead); ++i) fetch_one_ahead();
@@ -89,12 +84,12 @@ void WindowState::free_expired(size_t count) {
     const TNode& node = nodes_[index];
     sweep_ = node.next_in_time;
     if (!node.is(TNode::kOffValueList)) {
-      INode* key = index_.find_slot(node.key, hash_code(node.key));
-      if (key->holds_only(index) && dictionary_ == nullptr) {
-        index_.remove(key);
+      if (node.next_in_value == index) {  // the only row of its key: found without a look at any other
+        remove_list(lists_.find_by_tail(hash_code(node.key), index), node.key);
       } else {
-        drop_dead_head(*key);
-        remove_if_idle(key);
+        ValueList* list = lists_.find(node.key);
+        drop_dead_head(*list);
+        remove_if_idle(list, node.key);
       }
     }
     nodes_.release(index);
@@ -152,7 +147,7 @@ std::vector<RowRef> WindowState::move_rows_to(uint32_t batch) {
 }
 
 size_t WindowState::memory_bytes() const {
-  return nodes_.memory_bytes() + index_.memory_bytes() + late_.capacity() * sizeof(LateRow) +
+  return nodes_.memory_bytes() + lists_.memory_bytes() + late_.capacity() * sizeof(LateRow) +
          batch_rows_.capacity() * sizeof(uint32_t);
 }
 
@@ -176,9 +171,10 @@ void WindowState::save(ArchiveWriter& out) {
   });
   std::vector<uint32_t> lists;
   for (const Code key : mixed) {
-    for (uint32_t at = index_.find(key)->head; at != kNoNode; at = nodes_[at].next_in_value) {
-      lists.push_back(number.at(&nodes_[at]));
-    }
+    look(*lists_.find(key), [&](uint32_t, const TNode& node) {
+      lists.push_back(number.at(&node));
+      return Visit::kKeep;
+    });
   }
   out.array(times);
   out.array(keys);
@@ -207,20 +203,20 @@ void WindowState::load(ArchiveReader& in) {
   for (const uint32_t number : lists) {
     if (number >= nodes.size()) throw DamagedArchive("a value list names a row that is not there");
     const uint32_t index = nodes[number];
-    INode& key = *index_.find(nodes_[index].key);
-    if (started.insert(key.key).second) {
-      key.head = index;
+    TNode& node = nodes_[index];
+    ValueList& list = *lists_.find(node.key);
+    if (started.insert(node.key).second) {
+      node.next_in_value = index;
     } else {
-      nodes_[key.tail()].next_in_value = index;
+      node.next_in_value = std::exchange(nodes_[list.tail()].next_in_value, index);
     }
-    key.set_tail(index);
-    nodes_[index].next_in_value = kNoNode;
+    list.set_tail(index);
   }
 }
 
 std::string WindowState::validate() const {
   if (const std::string broken = nodes_.validate(); !broken.empty()) return broken;
-  if (const std::string broken = index_.validate(); !broken.empty()) return broken;
+  if (const std::string broken = lists_.validate(); !broken.empty()) return broken;
 
   size_t expired = 0;
   uint32_t at = sweep_;
@@ -253,13 +249,15 @@ std::string WindowState::validate() const {
 
   size_t listed = 0;
   std::string broken;
-  index_.for_each([&](const INode& key) {
+  lists_.for_each([&](const ValueList& list) {
     bool seen_live = false;
     bool promised = false;
-    uint32_t tail = kNoNode;
-    for (uint32_t row = key.head; row != kNoNode; tail = row, row = nodes_[row].next_in_value) {
+    size_t steps = 0;
+    uint32_t row = list.tail();
+    do {
+      row = nodes_[row].next_in_value;
       const TNode& node = nodes_[row];
-      if (node.key != key.key) broken = "value list: a row of another key";
+      if (node.key != lists_.key_of(list)) broken = "value list: a row of another key";
       if (node.is(TNode::kOffValueList)) broken = "value list: a row that is marked as gone from it";
       if (node.is(TNode::kDead) && seen_live) broken = "value list: a dead row behind a live one";
       if (!node.is(TNode::kDead)) {
@@ -267,14 +265,9 @@ std::string WindowState::validate() const {
         ++listed;
         promised |= node.is(TNode::kLastPromised);
       }
-    }
-    if (tail != (key.has_rows() ? key.tail() : kNoNode)) broken = "value list: the tail is not the last row";
-    if (!key.has_rows() && key.flag() == PunctuationFlag::kNone)
-      broken = "I-Node index: a key with neither rows nor flag";
-    if (key.flag() == PunctuationFlag::kPunctuated && !promised)
-      broken = "value list: a punctuated key without a last promised row";
-    if (key.flag() == PunctuationFlag::kPropagated && seen_live)
-      broken = "value list: a propagated key with live rows";
+    } while (row != list.tail() && ++steps <= nodes_.used());
+    if (row != list.tail()) broken = "value list: the tail is not the last row";
+    if (list.promised() && !promised) broken = "value list: a promised key without a last promised row";
   });
   if (!broken.empty()) return broken;
   if (listed != live_) return "value list: a live row is on no value list";

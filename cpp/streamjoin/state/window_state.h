@@ -3,8 +3,8 @@
 //                 freed |  dead, to be freed  |  live, some purged   |
 //   time list   ........|--[T]--[T]--[T]------|--[T]--[x]--[T]--[T]--|      in time order
 //                        ^sweep_               ^head_           ^tail_
-//   value list    I-Node(key) -> [dead] -> [live] -> [live]                 in arrival order
-//   late heap     rows that came behind the clock, smallest time first; they are on no time list
+//   value list    [dead] -> [live] -> [live] -> (the first again)           in arrival order; the index knows
+//   the last late heap     rows that came behind the clock, smallest time first; they are on no time list
 //
 // Deletion is lazy. Invalidation moves head_ on and touches nothing but the row; purge clears a value list
 // and leaves its rows on the time list. Whoever next walks past a dead row unlinks it, and sweep() sees to
@@ -13,9 +13,9 @@
 // Invariants (validate() checks them):
 //   1. A live row is on the value list of its key, and on the time list or the late heap.
 //   2. The time list is in time order. Dead rows are a prefix of their value list.
-//   3. A key is in the index if it has rows on its value list or a punctuation flag; not otherwise.
+//   3. A key is in the index exactly if it has rows on its value list.
 //   4. After sweep(): dead rows <= live rows / 4 + kSlackRows; none of either when no row is live.
-//   5. A punctuated key has exactly one row marked as the last promised one.
+//   5. A promised value list has live rows, and the last promised one among them is marked.
 // Cost: every operation O(1) a row it touches, amortised. Owned by one join; one thread.
 
 #pragma once
@@ -32,6 +32,7 @@
 #include "streamjoin/state/i_node_index.h"
 #include "streamjoin/state/key_dictionary.h"
 #include "streamjoin/state/nodes.h"
+#include "streamjoin/state/value_list_index.h"
 
 namespace streamjoin {
 
@@ -42,38 +43,38 @@ class WindowState {
  public:
   static constexpr size_t kSlackRows = 256;
 
-  /// With a dictionary, every I-Node holds a reference to its key's entry there.
-  explicit WindowState(KeyDictionary* dictionary) : dictionary_(dictionary) {}
+  /// With a dictionary, every value list holds a reference to its key's entry there.
+  explicit WindowState(KeyDictionary* dictionary) : lists_(nodes_), dictionary_(dictionary) {}
 
   // ---- rows
   // -------------------------------------------------------------------------------------------------------------
 
   /// Stores a row that is not older than any row stored in order. `slot`, if known, is the index slot found
   /// for its key.
-  uint32_t insert(Time time, Code key, RowRef row, INode* slot = nullptr) {
+  uint32_t insert(Time time, Code key, RowRef row, ValueList* slot = nullptr) {
     return insert(time, key, hash_code(key), row, slot);
   }
-  uint32_t insert(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
+  uint32_t insert(Time time, Code key, uint64_t hash, RowRef row, ValueList* slot);
   /// Stores a row that came behind the clock.
   uint32_t insert_late(Time time, Code key, RowRef row);
 
   /// Visits the live rows of a key, oldest arrival first: `visit(index, TNode&) -> Visit`. Unlinks the dead
   /// rows it passes.
   template <typename Visitor>
-  void walk(INode& key, Visitor visitor);
+  void walk(ValueList& list, Visitor visitor);
 
   /// The same without unlinking: nothing changes.
   template <typename Visitor>
-  void look(const INode& key, Visitor visitor) const;
+  void look(const ValueList& list, Visitor visitor) const;
 
   /// Takes out every live row older than `limit`, oldest first, after `leaving(TNode&)`.
   template <typename Leaving>
   void invalidate_before(Time limit, Leaving leaving);
 
-  /// Takes out every live row of a key after `leaving(TNode&)`. The I-Node stays, without rows. Returns how
-  /// many.
+  /// Takes out every live row of a key after `leaving(TNode&)`. The list stays, without rows, for the
+  /// caller to remove. Returns how many.
   template <typename Leaving>
-  size_t purge(INode& key, Leaving leaving);
+  size_t purge(ValueList& list, Leaving leaving);
 
   /// Whether every value list is in time order, so that a walk may stop at the first row beyond its window.
   bool in_time_order() const { return late_.empty(); }
@@ -105,23 +106,24 @@ class WindowState {
   // ---- keys
   // -------------------------------------------------------------------------------------------------------------
 
-  INodeIndex& index() { return index_; }
-  const INodeIndex& index() const { return index_; }
-  INode& find_or_add_key(Code key);
+  ValueListIndex& lists() { return lists_; }
+  const ValueListIndex& lists() const { return lists_; }
+  /// Keys that the stream has promised and of which no row is stored. They are the business of Promises.
+  INodeIndex& closed() { return closed_; }
   /// Unlinks dead rows at the head of the list. True if live rows remain.
-  bool has_live_rows(INode& key);
+  bool has_live_rows(ValueList& list);
   /// The newest live row of the key becomes the one whose end closes it.
-  void mark_last_promised(INode& key);
-  /// Removes the I-Node if it has neither rows nor a flag. True if it did.
-  bool remove_if_idle(INode* key);
-  /// Holds a key's dictionary entry beyond its I-Node, or lets it go.
+  void mark_last_promised(ValueList& list) { nodes_[list.tail()].mark(TNode::kLastPromised); }
+  /// Removes the list of `key` (or nullptr) if it has neither rows nor a promise. True if it did.
+  bool remove_if_idle(ValueList* list, Code key);
+  /// Holds a key's dictionary entry beyond its value list, or lets it go.
   void hold_key(Code key) {
     if (dictionary_ != nullptr) dictionary_->reference(key);
   }
   void let_key_go(Code key) {
     if (dictionary_ != nullptr) released_keys_.push_back(key);
   }
-  /// Keys whose I-Nodes went away since the last call; their dictionary references are for the caller to
+  /// Keys whose value lists went away since the last call; their dictionary references are for the caller to
   /// release.
   std::vector<Code> take_released_keys() { return std::exchange(released_keys_, {}); }
 
@@ -142,15 +144,16 @@ class WindowState {
     uint64_t arrival;  // rows of one time leave in the order in which they came
   };
 
-  uint32_t append(Time time, Code key, uint64_t hash, RowRef row, INode* slot);
+  uint32_t append(Time time, Code key, uint64_t hash, RowRef row, ValueList* slot);
   void take_out(TNode& node);
   void count_out(const TNode& node) {
     const uint32_t batch = node.row().batch;
     --live_;
     if (--batch_rows_[batch] == 0) empty_batches_.push_back(batch);
   }
-  void unlink_from_value_list(INode& key, uint32_t previous, uint32_t index);
-  void drop_dead_head(INode& key);
+  void unlink_from_value_list(ValueList& list, uint32_t previous, uint32_t index);
+  void drop_dead_head(ValueList& list);
+  void remove_list(ValueList* list, Code key);
   void free_expired(size_t count);
   void free_purged();
   void refresh_oldest();
@@ -160,7 +163,8 @@ class WindowState {
   void sort_late_rows();
 
   Slab<TNode> nodes_;
-  INodeIndex index_;
+  ValueListIndex lists_;
+  INodeIndex closed_;
   KeyDictionary* dictionary_;
   std::vector<LateRow> late_;  // a heap, smallest time first
   uint64_t late_arrivals_ = 0;

@@ -9,25 +9,28 @@
 
 namespace streamjoin {
 
-inline uint32_t WindowState::append(Time time, Code key, uint64_t hash, RowRef row, INode* slot) {
+inline uint32_t WindowState::append(Time time, Code key, uint64_t hash, RowRef row, ValueList* slot) {
   const uint32_t index = nodes_.allocate();
-  nodes_[index].start(time, key, row);
+  TNode& node = nodes_[index];
+  node.start(time, key, row);
   bool added;
-  INode& list = index_.add_at(slot, key, hash, added);
-  if (added && dictionary_ != nullptr) dictionary_->reference(key);
-  if (list.has_rows()) {
-    nodes_[list.tail()].next_in_value = index;
+  ValueList& list = lists_.add_at(slot, key, hash, index, added);
+  if (added) {
+    node.next_in_value = index;
+    if (dictionary_ != nullptr) dictionary_->reference(key);
   } else {
-    list.head = index;
+    TNode& last = nodes_[list.tail()];
+    node.next_in_value = last.next_in_value;
+    last.next_in_value = index;
+    list.set_tail(index);
   }
-  list.set_tail(index);
   ++live_;
   if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
   ++batch_rows_[row.batch];
   return index;
 }
 
-inline uint32_t WindowState::insert(Time time, Code key, uint64_t hash, RowRef row, INode* slot) {
+inline uint32_t WindowState::insert(Time time, Code key, uint64_t hash, RowRef row, ValueList* slot) {
   const uint32_t index = append(time, key, hash, row, slot);
   if (tail_ != kNoNode) nodes_[tail_].next_in_time = index;
   tail_ = index;
@@ -50,49 +53,54 @@ inline void WindowState::take_out(TNode& node) {
   ++(node.is(TNode::kLate) ? purged_late_ : purged_);
 }
 
-inline void WindowState::unlink_from_value_list(INode& key, uint32_t previous, uint32_t index) {
+// `previous` of the oldest row is the newest: the list is a circle.
+inline void WindowState::unlink_from_value_list(ValueList& list, uint32_t previous, uint32_t index) {
   TNode& node = nodes_[index];
-  if (previous == kNoNode) {
-    key.head = node.next_in_value;
-  } else {
-    nodes_[previous].next_in_value = node.next_in_value;
-  }
-  if (key.tail() == index) key.set_tail(previous);
+  nodes_[previous].next_in_value = node.next_in_value;
+  if (list.tail() == index) list.set_tail(previous == index ? kNoNode : previous);
   node.mark(TNode::kOffValueList);
 }
 
-inline void WindowState::drop_dead_head(INode& key) {
-  while (key.head != kNoNode && nodes_[key.head].is(TNode::kDead)) {
-    unlink_from_value_list(key, kNoNode, key.head);
+inline void WindowState::drop_dead_head(ValueList& list) {
+  while (list.has_rows()) {
+    const uint32_t head = nodes_[list.tail()].next_in_value;
+    if (!nodes_[head].is(TNode::kDead)) return;
+    unlink_from_value_list(list, list.tail(), head);
   }
 }
 
 template <typename Visitor>
-inline void WindowState::walk(INode& key, Visitor visitor) {
-  drop_dead_head(key);
-  uint32_t previous = kNoNode;
-  for (uint32_t at = key.head; at != kNoNode;) {
+inline void WindowState::walk(ValueList& list, Visitor visitor) {
+  drop_dead_head(list);
+  if (!list.has_rows()) return;
+  const uint32_t last = list.tail();
+  uint32_t previous = last;
+  for (uint32_t at = nodes_[last].next_in_value;;) {
     TNode& node = nodes_[at];
     const uint32_t following = node.next_in_value;
-    if (following != kNoNode) nodes_.prefetch(following);
+    if (at != last) nodes_.prefetch(following);
     const Visit visit = visitor(at, node);
     if (visit == Visit::kStop) return;
     if (visit == Visit::kTakeOut) {
       take_out(node);
-      unlink_from_value_list(key, previous, at);
+      unlink_from_value_list(list, previous, at);
     } else {
       previous = at;
     }
+    if (at == last) return;
     at = following;
   }
 }
 
 template <typename Visitor>
-inline void WindowState::look(const INode& key, Visitor visitor) const {
-  for (uint32_t at = key.head; at != kNoNode; at = nodes_[at].next_in_value) {
+inline void WindowState::look(const ValueList& list, Visitor visitor) const {
+  if (!list.has_rows()) return;
+  uint32_t at = list.tail();
+  do {
+    at = nodes_[at].next_in_value;
     if (nodes_[at].is(TNode::kDead)) continue;
     if (visitor(at, nodes_[at]) == Visit::kStop) return;
-  }
+  } while (at != list.tail());
 }
 
 template <typename Leaving>
@@ -123,24 +131,33 @@ void WindowState::invalidate_late_before(Time limit, Leaving leaving) {
     if (node.is(TNode::kDead)) {
       --purged_late_;
     } else {
-      // A late row is dead in the midst of its value list, so it leaves it now: dead rows stay a prefix.
-      INode& key = *index_.find(node.key);
-      uint32_t previous = kNoNode;
-      for (uint32_t at = key.head; at != index; at = nodes_[at].next_in_value) previous = at;
-      unlink_from_value_list(key, previous, index);
       node.mark(TNode::kDead);
       count_out(node);
+      if (node.next_in_value == index) {
+        // The only row of its key: it stays on its value list and is freed as one that expired in order.
+        node.next_in_time = sweep_;
+        sweep_ = index;
+        if (tail_ == kNoNode) tail_ = index;
+        ++expired_;
+        leaving(node);
+        node.unmark(TNode::kLate);
+        continue;
+      }
+      // Dead in the midst of its value list, so it leaves it now: dead rows stay a prefix.
+      ValueList& list = *lists_.find(node.key);
+      uint32_t previous = list.tail();
+      while (nodes_[previous].next_in_value != index) previous = nodes_[previous].next_in_value;
+      unlink_from_value_list(list, previous, index);
       leaving(node);
-      remove_if_idle(index_.find(node.key));
     }
     nodes_.release(index);
   }
 }
 
 template <typename Leaving>
-inline size_t WindowState::purge(INode& key, Leaving leaving) {
+inline size_t WindowState::purge(ValueList& list, Leaving leaving) {
   size_t count = 0;
-  walk(key, [&](uint32_t, TNode& node) {
+  walk(list, [&](uint32_t, TNode& node) {
     leaving(node);
     ++count;
     return Visit::kTakeOut;

@@ -136,20 +136,22 @@ TEST(Payload, GathersWhatARowByRowLookGives) {
       for (uint32_t row = 0; row < columns[0].size(); ++row) held.push_back({batch, row});
     }
     const bool missing = random.below(2) == 0;
-    std::vector<ResultRow> result;
-    for (size_t i = random.below(60); i > 0; --i) {
+    const size_t streams = 1 + random.below(5);
+    const size_t stream = random.below(streams);
+    const size_t results = random.below(60);
+    std::vector<RowRef> refs(streams * results, kNoRow);
+    for (size_t i = 0; i < results; ++i) {
       const RowRef row = missing && random.below(5) == 0 ? kNoRow : held[random.below(held.size())];
-      result.push_back(round % 2 == 0 ? ResultRow{row, kNoRow} : ResultRow{kNoRow, row});
+      refs[i * streams + stream] = row;
     }
-    const Side side = round % 2 == 0 ? kLeft : kRight;
     for (size_t column = 0; column < layout.size(); ++column) {
       std::vector<Value> expected;
-      for (const ResultRow& row : result) {
-        const RowRef from = side == kLeft ? row.left : row.right;
+      for (size_t i = 0; i < results; ++i) {
+        const RowRef from = refs[i * streams + stream];
         expected.push_back(from == kNoRow ? Value() : twin[from.batch][column][from.row]);
       }
-      const GatheredColumn gathered = payload.gather(result, side, column);
-      ASSERT_EQ(plain(layout[column], gathered, result.size()), expected);
+      const GatheredColumn gathered = payload.gather({refs.data() + stream, streams, results}, column);
+      ASSERT_EQ(plain(layout[column], gathered, results), expected);
       ASSERT_EQ(gathered.null_count, std::ranges::count(expected, Value()));
     }
   }
@@ -159,13 +161,13 @@ TEST(Payload, NoValidityIsMadeWhereNothingIsNull) {
   Payload payload({{ColumnKind::kFixed, 8}});
   const Buffers buffers({ColumnKind::kFixed, 8}, {Value("12345678")}, 0);
   payload.put(0, {buffers.view({ColumnKind::kFixed, 8})});
-  const std::vector<ResultRow> rows = {{{0, 0}, kNoRow}};
-  EXPECT_TRUE(payload.gather(rows, kLeft, 0).validity.empty());
+  const std::vector<RowRef> refs = {{0, 0}, kNoRow};
+  EXPECT_TRUE(payload.gather({refs.data(), 2, 1}, 0).validity.empty());
 }
 
 TEST(Payload, ColumnsItDoesNotGatherAreRefused) {
   Payload payload({ColumnLayout{}});
-  EXPECT_THROW(payload.gather({}, kLeft, 0), UsageError);
+  EXPECT_THROW(payload.gather({}, 0), UsageError);
   EXPECT_THROW(payload.put(0, {}), InternalError);
 }
 

@@ -40,7 +40,7 @@ class JoinAndOracle {
     for (const Side side : {kLeft, kRight}) {
       ASSERT_EQ(runner_.join().state(side).live_rows(), 0u);
       ASSERT_EQ(runner_.join().state(side).dead_rows(), 0u);
-      ASSERT_EQ(runner_.join().state(side).index().size(), 0u);
+      ASSERT_EQ(runner_.join().state(side).lists().size(), 0u);
       ASSERT_EQ(runner_.join().promises(side).held(), 0u);
     }
   }

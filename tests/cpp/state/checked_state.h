@@ -33,7 +33,7 @@ class CheckedState {
 
   void insert(Time time, Code key, RowRef ref, bool matched) {
     newest_ = time;
-    add({time, key, ref, false, matched}, fast_->insert(time, key, ref, fast_->index().find(key)));
+    add({time, key, ref, false, matched}, fast_->insert(time, key, ref, fast_->lists().find(key)));
   }
   void insert_late(Time time, Code key, RowRef ref, bool matched) {
     add({time, key, ref, true, matched}, fast_->insert_late(time, key, ref));
@@ -42,7 +42,7 @@ class CheckedState {
   /// Walks over the rows of a key; `decide(row)` says what to do with each.
   template <typename Decide>
   void walk(Code key, Decide decide) {
-    INode* node = fast_->index().find(key);
+    ValueList* node = fast_->lists().find(key);
     std::vector<Row> expected = of_key(key);
     if (node == nullptr) {
       ASSERT_TRUE(expected.empty());
@@ -63,13 +63,13 @@ class CheckedState {
     });
     ASSERT_TRUE(stopped || seen == expected.size()) << "a walk misses a row";
     for (const RowRef ref : gone) forget(ref);
-    fast_->remove_if_idle(fast_->index().find(key));
+    fast_->remove_if_idle(fast_->lists().find(key), key);
     validate();
   }
 
   void look(Code key) {
     std::vector<Row> seen;
-    if (const INode* node = fast().index().find(key); node != nullptr) {
+    if (const ValueList* node = fast().lists().find(key); node != nullptr) {
       fast().look(*node, [&](uint32_t, const TNode& row) {
         seen.push_back(row_of(row));
         return Visit::kKeep;
@@ -80,14 +80,14 @@ class CheckedState {
 
   void purge(Code key) {
     const std::vector<Row> expected = of_key(key);
-    if (INode* node = fast_->index().find(key); node != nullptr) {
+    if (ValueList* node = fast_->lists().find(key); node != nullptr) {
       std::vector<Row> left;
       EXPECT_EQ(fast_->purge(*node, [&](TNode& row) { left.push_back(row_of(row)); }), expected.size());
       expect_same(left, expected);
       EXPECT_FALSE(fast_->has_live_rows(*node));
-      EXPECT_TRUE(fast_->remove_if_idle(node));
+      EXPECT_TRUE(fast_->remove_if_idle(node, key));
     }
-    EXPECT_EQ(fast_->index().find(key), nullptr);
+    EXPECT_EQ(fast_->lists().find(key), nullptr);
     for (const Row& row : expected) forget(row.ref);
     validate();
   }
@@ -122,7 +122,7 @@ class CheckedState {
     fast_->sweep();
     if (rows_.empty()) {
       ASSERT_EQ(fast_->dead_rows(), 0u);
-      ASSERT_EQ(fast_->index().size(), 0u);
+      ASSERT_EQ(fast_->lists().size(), 0u);
     }
     ASSERT_LE(fast_->dead_rows(), rows_.size() / 4 + WindowState::kSlackRows);
     validate();
@@ -133,7 +133,7 @@ class CheckedState {
     ASSERT_EQ(fast_->dead_rows(), 0u);
     std::set<Code> keys;
     for (const Row& row : rows_) keys.insert(row.key);
-    ASSERT_EQ(fast_->index().size(), keys.size());
+    ASSERT_EQ(fast_->lists().size(), keys.size());
     validate();
   }
 

@@ -28,7 +28,7 @@ class CheckedPromises {
     const bool promised = this->promised(key);
     state_->insert(time, key, {1, 0});
     rows_.emplace_back(time, key);
-    if (promised) promises_->reopen(*state_->index().find(key));
+    if (promised) promises_->reopen(*state_->lists().find(key), key);
     // A row that breaks a promise makes its key one that is remembered by itself.
     if (promised) single_[key] = std::max(single(key), covered(key));
   }
@@ -60,12 +60,12 @@ class CheckedPromises {
   void invalidate_before(Time limit) {
     std::erase_if(rows_, [&](const auto& row) { return row.first < limit; });
     state_->invalidate_before(limit, [&](TNode& node) {
-      INode* key = state_->index().find(node.key);
-      if (!node.is(TNode::kLastPromised) || key->flag() != PunctuationFlag::kPunctuated) return;
-      if (state_->has_live_rows(*key)) {
-        state_->mark_last_promised(*key);
+      ValueList* list = state_->lists().find(node.key);
+      if (!node.is(TNode::kLastPromised) || !list->promised()) return;
+      if (state_->has_live_rows(*list)) {
+        state_->mark_last_promised(*list);
       } else {
-        promises_->close(*key);
+        promises_->close(*list, node.key);
       }
     });
     state_->sweep_all();

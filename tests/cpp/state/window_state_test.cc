@@ -92,9 +92,10 @@ TEST(WindowState, DeadRowsStayWithinTheBoundWhateverKilledThem) {
       }
     }
     for (size_t i = random() % 4; i > 0; --i) {
-      if (INode* node = state.index().find(static_cast<Code>(random() % 100)); node != nullptr) {
+      const Code key = static_cast<Code>(random() % 100);
+      if (ValueList* node = state.lists().find(key); node != nullptr) {
         state.purge(*node, kIgnore);
-        state.remove_if_idle(node);
+        state.remove_if_idle(node, key);
       }
     }
     state.invalidate_before(time - 1500 - static_cast<Time>(random() % 300), kIgnore);
@@ -110,9 +111,9 @@ TEST(WindowState, ExpiredAndPurgedRowsTogetherStayWithinTheBound) {
   WindowState state(nullptr);
   for (uint32_t row = 0; row < 1550; ++row) state.insert(row, row, {1, row});
   for (Code key = 300; key < 600; ++key) {
-    INode* node = state.index().find(key);
+    ValueList* node = state.lists().find(key);
     state.purge(*node, kIgnore);
-    state.remove_if_idle(node);
+    state.remove_if_idle(node, key);
   }
   state.sweep();
   state.invalidate_before(250, kIgnore);
@@ -131,7 +132,7 @@ TEST(WindowState, KeysThatNobodyAsksForAgainDoNotKeepTheirRows) {
     largest = std::max(largest, state.memory_bytes());
   }
   state.sweep();
-  EXPECT_LE(state.index().size(), 1001 + WindowState::kSlackRows);
+  EXPECT_LE(state.lists().size(), 1001 + WindowState::kSlackRows);
   EXPECT_LT(largest, size_t{6} << 20);  // two blocks of rows and little else
 }
 
@@ -143,9 +144,9 @@ TEST(WindowState, MemoryReturnsWhenTheStateEmpties) {
     EXPECT_LT(state.memory_bytes(), size_t{400000} * 64);
     if (by_purge) {
       for (Code key = 0; key < 100000; ++key) {
-        INode* node = state.index().find(key);
+        ValueList* node = state.lists().find(key);
         EXPECT_EQ(state.purge(*node, kIgnore), 4u);
-        state.remove_if_idle(node);
+        state.remove_if_idle(node, key);
       }
     } else {
       state.invalidate_before(kEnd, kIgnore);
@@ -153,7 +154,7 @@ TEST(WindowState, MemoryReturnsWhenTheStateEmpties) {
     state.sweep();
     EXPECT_EQ(state.live_rows(), 0u);
     EXPECT_EQ(state.dead_rows(), 0u);
-    EXPECT_EQ(state.index().size(), 0u);
+    EXPECT_EQ(state.lists().size(), 0u);
     EXPECT_EQ(state.take_empty_batches().size(), 400u);
     EXPECT_LE(state.memory_bytes(), (size_t{4} << 20) + 8192);  // the current block and a spare one
     EXPECT_EQ(state.validate(), "");
