@@ -1,0 +1,145 @@
+#include "streamjoin/disorder/recall_model.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace streamjoin {
+
+RecallModel::RecallModel(RecallModelInput input) : input_(std::move(input)) {
+  const Duration g = input_.granularity;
+  const Duration b = input_.basic_window;
+  shape_.regular = b % g == 0 || g % b == 0;
+  shape_.stride = b >= g ? static_cast<uint64_t>(b / g) : 1;
+  shape_.repeat = b >= g ? 1 : static_cast<uint64_t>(g / b);
+
+  for (const auto& stream : input_.streams) {
+    Sums sums;
+    uint64_t rows = 0;
+    for (const uint64_t count : stream.delays) sums.at_most.push_back(rows += count);
+    if (sums.at_most.empty()) sums.at_most.push_back(0);
+    // One stride beyond the histogram, where H is constant, so that every remainder has a last entry.
+    const size_t size = sums.at_most.size() + (shape_.regular ? shape_.stride : 0);
+    for (size_t x = 0; shape_.regular && x < size; ++x) {
+      const uint64_t own = sums.at_most[std::min(x, sums.at_most.size() - 1)];
+      sums.strided.push_back(own + (x >= shape_.stride ? sums.strided[x - shape_.stride] : 0));
+    }
+    sums.offset = static_cast<uint64_t>(std::max<Duration>(stream.skew, 0) / g);
+    sums_.push_back(std::move(sums));
+  }
+
+  const size_t streams = input_.streams.size();
+  for (size_t i = 0; i < streams; ++i) {
+    double product = 1;
+    for (size_t j = 0; j < streams; ++j) {
+      if (j != i) product *= static_cast<double>(input_.windows[j][i]);
+    }
+    true_size_ += product;
+  }
+
+  double cross = 0;
+  double joined = 0;
+  for (size_t d = 0; d < input_.cross_results.size(); ++d) {
+    cross += input_.cross_results[d];
+    joined += input_.join_results[d];
+    ratios_.push_back(cross > 0 ? joined / cross : 0);
+  }
+  for (double& yield : ratios_) yield = cross > 0 && joined > 0 && yield > 0 ? yield * (cross / joined) : 1;
+}
+
+double RecallModel::ratio(uint64_t steps) const {
+  if (ratios_.empty()) return 1;
+  return ratios_[std::min<uint64_t>(steps, ratios_.size() - 1)];
+}
+
+uint64_t RecallModel::rows_at_most(size_t stream, uint64_t delay) const {
+  const auto& at_most = sums_[stream].at_most;
+  return at_most[std::min<uint64_t>(delay, at_most.size() - 1)];
+}
+
+WideSum RecallModel::strided_sum(size_t stream, uint64_t last) const {
+  const Sums& sums = sums_[stream];
+  const uint64_t size = sums.strided.size();
+  if (last < size) return sums.strided[last];
+  const uint64_t beyond = (last - size) / shape_.stride + 1;
+  return static_cast<WideSum>(beyond) * sums.at_most.back() + sums.strided[last - beyond * shape_.stride];
+}
+
+/// H(first) + H(first + stride) + .., `count` of them.
+WideSum RecallModel::strided_range(size_t stream, uint64_t first, uint64_t count) const {
+  if (count == 0) return 0;
+  const WideSum before = first >= shape_.stride ? strided_sum(stream, first - shape_.stride) : 0;
+  return strided_sum(stream, first + (count - 1) * shape_.stride) - before;
+}
+
+double RecallModel::share_of_window(size_t stream, Duration window, uint64_t shift) const {
+  if (window == 0) return 0;
+  const auto b = static_cast<uint64_t>(input_.basic_window);
+  const auto g = static_cast<uint64_t>(input_.granularity);
+  const uint64_t full = (static_cast<uint64_t>(window) - 1) / b;  // basic windows before the last one
+  WideSum sum = 0;
+  if (!shape_.regular) {
+    for (uint64_t l = 0; l < full; ++l) sum += rows_at_most(stream, shift + l * b / g);
+  } else if (shape_.repeat == 1) {
+    sum = strided_range(stream, shift, full);
+  } else {
+    const uint64_t whole = full / shape_.repeat;
+    sum = strided_range(stream, shift, whole) * shape_.repeat;
+    sum += static_cast<WideSum>(full % shape_.repeat) * rows_at_most(stream, shift + whole);
+  }
+  sum *= b;
+  const uint64_t rest = static_cast<uint64_t>(window) - full * b;
+  sum += static_cast<WideSum>(rest) * rows_at_most(stream, shift + full * b / g);
+  return static_cast<double>(sum);
+}
+
+double RecallModel::recall(uint64_t steps) const {
+  const size_t streams = input_.streams.size();
+  double produced = 0;
+  for (size_t i = 0; i < streams; ++i) {
+    if (input_.streams[i].rows == 0) continue;
+    double product = static_cast<double>(rows_at_most(i, steps + sums_[i].offset)) /
+                     static_cast<double>(input_.streams[i].rows);
+    for (size_t j = 0; j < streams; ++j) {
+      if (j == i) continue;
+      // Nothing is known about the delays of a stream without rows: as good as in order.
+      product *= input_.streams[j].rows == 0
+                     ? static_cast<double>(input_.windows[j][i])
+                     : share_of_window(j, input_.windows[j][i], steps + sums_[j].offset) /
+                           static_cast<double>(input_.streams[j].rows);
+    }
+    produced += product;
+  }
+  if (true_size_ == 0) {  // windows of no length: only rows of the same time meet, so only order counts
+    double in_order = 1;
+    for (size_t i = 0; i < streams; ++i) {
+      if (input_.streams[i].rows > 0)
+        in_order *= static_cast<double>(rows_at_most(i, steps + sums_[i].offset)) /
+                    static_cast<double>(input_.streams[i].rows);
+    }
+    return ratio(steps) * in_order;
+  }
+  for (size_t i = 0; i < streams; ++i) {
+    if (input_.streams[i].rows > 0) continue;
+    double product = 1;
+    for (size_t j = 0; j < streams; ++j) {
+      if (j != i) product *= static_cast<double>(input_.windows[j][i]);
+    }
+    produced += product;
+  }
+  return ratio(steps) * produced / true_size_;
+}
+
+SlackChoice RecallModel::smallest(double requirement) const {
+  SlackChoice choice;
+  for (uint64_t steps = 0;; ++steps) {
+    const double estimate = recall(steps);
+    if (estimate >= requirement || steps >= input_.largest_delay) {
+      choice.slack = static_cast<Duration>(steps) * input_.granularity;
+      choice.recall = std::min(1.0, estimate);
+      choice.steps = steps + 1;
+      return choice;
+    }
+  }
+}
+
+}  // namespace streamjoin

@@ -1,0 +1,77 @@
+#include "streamjoin/disorder/synchronizer.h"
+
+#include <algorithm>
+
+namespace streamjoin {
+
+void Synchronizer::drain(std::vector<ReleasedRow>& released) {
+  while (true) {
+    Time first = kEnd;
+    Time waits_for = kEnd;  // of a stream with nothing here, nothing after this may go yet
+    for (const Stream& stream : streams_) {
+      if (!stream.waiting.empty()) {
+        first = std::min(first, stream.waiting.front().time);
+      } else if (!stream.idle) {
+        waits_for = std::min(waits_for, stream.promised);
+      }
+    }
+    if (first == kEnd || first > waits_for) return;
+    clock_ = first;
+    for (uint32_t number = 0; number < streams_.size(); ++number) {
+      SortedBuffer& waiting = streams_[number].waiting;
+      for (; !waiting.empty() && waiting.front().time == first; waiting.pop())
+        released.push_back({waiting.front(), number});
+    }
+  }
+}
+
+void Synchronizer::promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released) {
+  streams_[stream].promised = std::max(streams_[stream].promised, time);
+  drain(released);
+}
+
+void Synchronizer::set_idle(uint32_t stream, bool idle, std::vector<ReleasedRow>& released) {
+  if (streams_[stream].idle == idle) return;
+  streams_[stream].idle = idle;
+  if (idle) drain(released);
+}
+
+void Synchronizer::release_all(std::vector<ReleasedRow>& released) {
+  for (Stream& stream : streams_) stream.promised = kEnd;
+  drain(released);
+}
+
+size_t Synchronizer::memory_bytes() const {
+  size_t bytes = 0;
+  for (const Stream& stream : streams_) bytes += stream.waiting.memory_bytes();
+  return bytes;
+}
+
+std::string Synchronizer::validate() const {
+  for (const Stream& stream : streams_) {
+    if (!stream.waiting.empty() && stream.waiting.front().time <= clock_)
+      return "synchronizer: a row waits that is not later than the last released time";
+    if (std::string broken = stream.waiting.validate(); !broken.empty()) return broken;
+  }
+  return {};
+}
+
+void Synchronizer::save(ArchiveWriter& out) const {
+  out.value(clock_);
+  for (const Stream& stream : streams_) {
+    out.value(stream.promised);
+    out.value(stream.idle);
+    stream.waiting.save(out);
+  }
+}
+
+void Synchronizer::load(ArchiveReader& in) {
+  clock_ = in.value<Time>();
+  for (Stream& stream : streams_) {
+    stream.promised = in.value<Time>();
+    stream.idle = in.value<bool>();
+    stream.waiting.load(in);
+  }
+}
+
+}  // namespace streamjoin
