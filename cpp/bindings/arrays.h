@@ -46,10 +46,4 @@ inline RowArray rows_to_array(std::span<const ResultRow> rows, py::handle owner)
                   reinterpret_cast<const uint32_t*>(rows.data()), owner);
 }
 
-inline std::span<const ResultRow> array_to_rows(const RowArray& rows) {
-  if (rows.ndim() != 2 || rows.shape(1) != 4)
-    throw UsageError("result rows must be an array of four columns");
-  return {reinterpret_cast<const ResultRow*>(rows.data()), static_cast<size_t>(rows.shape(0))};
-}
-
 }  // namespace streamjoin::bindings

@@ -10,6 +10,7 @@
 
 #include "arrays.h"
 #include "docstrings.h"
+#include "operator_arrays.h"
 #include "streamjoin/engine/binary_operator.h"
 
 namespace streamjoin::bindings {
@@ -17,36 +18,14 @@ namespace {
 
 using namespace py::literals;
 
-using KeyArrays = std::tuple<py::array, std::optional<py::array_t<int64_t, py::array::c_style>>,
-                             std::optional<py::array_t<uint8_t, py::array::c_style>>>;
-using Times = py::array_t<int64_t, py::array::c_style>;
-
-template <typename Value, size_t kCount>
-Value named(const std::array<std::pair<const char*, Value>, kCount>& names, const std::string& name) {
-  for (const auto& [known, value] : names) {
-    if (name == known) return value;
-  }
-  throw UsageError("unknown option: " + name);
-}
-
 constexpr std::array<std::pair<const char*, JoinType>, 6> kJoinTypes{{{"inner", JoinType::kInner},
                                                                       {"left", JoinType::kLeft},
                                                                       {"right", JoinType::kRight},
                                                                       {"full", JoinType::kFull},
                                                                       {"left_semi", JoinType::kLeftSemi},
                                                                       {"left_anti", JoinType::kLeftAnti}}};
-constexpr std::array<std::pair<const char*, LatePolicy>, 3> kLatePolicies{
-    {{"drop", LatePolicy::kDrop}, {"insert", LatePolicy::kInsert}, {"error", LatePolicy::kError}}};
-constexpr std::array<std::pair<const char*, ViolationPolicy>, 3> kViolationPolicies{
-    {{"drop", ViolationPolicy::kDrop}, {"keep", ViolationPolicy::kKeep}, {"error", ViolationPolicy::kError}}};
 constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
     {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
-constexpr std::array<std::pair<const char*, AttributeKind>, 4> kAttributeKinds{
-    {{"integer", AttributeKind::kInteger},
-     {"real", AttributeKind::kReal},
-     {"bytes", AttributeKind::kBytes},
-     {"decimal", AttributeKind::kDecimal}}};
-
 std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower,
                                               std::optional<Duration> upper, const std::string& late,
                                               const std::string& on_violation,
@@ -88,18 +67,6 @@ class PythonPredicate : public Predicate {
  private:
   py::function function_;
 };
-
-std::vector<KeyColumn> to_key_columns(const std::vector<KeyArrays>& keys,
-                                      const std::vector<AttributeType>& types) {
-  if (keys.size() != types.size()) throw UsageError("one key column per join attribute is needed");
-  std::vector<KeyColumn> columns;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    const auto& [values, offsets, valid] = keys[i];
-    columns.push_back(
-        {types[i], values.data(), offsets ? offsets->data() : nullptr, valid ? valid->data() : nullptr});
-  }
-  return columns;
-}
 
 Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times,
             const std::vector<KeyArrays>& keys, const std::optional<py::function>& predicate) {
@@ -165,67 +132,6 @@ Output punctuate(BinaryOperator& self, int side,
   return self.punctuate(static_cast<Side>(side), std::move(converted), time.value_or(kBeginning));
 }
 
-py::tuple column_arrays(AttributeColumn&& column) {
-  py::object offsets = py::none();
-  py::object values;
-  switch (column.type.kind) {
-    case AttributeKind::kInteger:
-      values = to_array(std::move(column.integers));
-      break;
-    case AttributeKind::kReal:
-      values = to_array(std::move(column.reals));
-      break;
-    case AttributeKind::kBytes:
-      offsets = to_array(std::move(column.ends));
-      [[fallthrough]];
-    case AttributeKind::kDecimal:
-      values = to_array(std::vector<uint8_t>(column.bytes.begin(), column.bytes.end()));
-      break;
-  }
-  return py::make_tuple(values, offsets, to_array(std::move(column.valid)));
-}
-
-py::tuple punctuation_arrays(Output& output) {
-  OutputPunctuations& punctuations = output.punctuations;
-  py::list attributes;
-  for (auto& [constant, low, high] : punctuations.attributes) {
-    attributes.append(py::make_tuple(column_arrays(std::move(constant)), column_arrays(std::move(low)),
-                                     column_arrays(std::move(high))));
-  }
-  return py::make_tuple(to_array(std::move(punctuations.kinds)), to_array(std::move(punctuations.times)),
-                        to_array(std::move(punctuations.untils)), attributes);
-}
-
-py::tuple refused_arrays(const std::vector<RefusedRow>& refused) {
-  std::vector<uint8_t> sides;
-  std::vector<uint32_t> batches;
-  std::vector<uint32_t> rows;
-  std::vector<Duration> late_by;
-  for (const RefusedRow& row : refused) {
-    sides.push_back(static_cast<uint8_t>(row.side));
-    batches.push_back(row.row.batch);
-    rows.push_back(row.row.row);
-    late_by.push_back(row.late_by);
-  }
-  return py::make_tuple(to_array(std::move(sides)), to_array(std::move(batches)), to_array(std::move(rows)),
-                        to_array(std::move(late_by)));
-}
-
-py::array_t<uint32_t> move_rows_to(BinaryOperator& self, int side, uint32_t batch) {
-  std::vector<uint32_t> flat_refs;
-  for (const RowRef row : self.move_rows_to(static_cast<Side>(side), batch)) {
-    flat_refs.push_back(row.batch);
-    flat_refs.push_back(row.row);
-  }
-  const auto rows = static_cast<py::ssize_t>(flat_refs.size() / 2);
-  return to_array(std::move(flat_refs)).reshape({rows, py::ssize_t{2}});
-}
-
-py::object clock(const BinaryOperator& self, int side) {
-  const Time clock = self.clock(static_cast<Side>(side));
-  return clock == kBeginning ? py::object(py::none()) : py::cast(clock);
-}
-
 py::dict stats(BinaryOperator& self) {
   const OperatorStats stats = self.stats();
   const auto counter = [&](uint64_t SideCounters::* member) {
@@ -268,7 +174,9 @@ void register_operator(py::module_& module) {
           "late", [](const Output& self) { return refused_arrays(self.late); }, doc::kLate)
       .def(
           "violations", [](const Output& self) { return refused_arrays(self.violations); }, doc::kViolations)
-      .def("take_punctuations", &punctuation_arrays, doc::kPunctuations);
+      .def(
+          "take_punctuations", [](Output& self) { return punctuation_arrays(self.punctuations); },
+          doc::kPunctuations);
 
   py::class_<BinaryOperator>(module, "BinaryOperator", doc::kOperator)
       .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a,
@@ -297,9 +205,19 @@ void register_operator(py::module_& module) {
           "live_rows",
           [](const BinaryOperator& self, int side) { return self.live_rows(static_cast<Side>(side)); },
           doc::kLiveRows, "side"_a)
-      .def("move_rows_to", &move_rows_to, doc::kMoveRowsTo, "side"_a, "batch"_a)
+      .def(
+          "move_rows_to",
+          [](BinaryOperator& self, int side, uint32_t batch) {
+            return references_to_array(self.move_rows_to(static_cast<Side>(side), batch));
+          },
+          doc::kMoveRowsTo, "side"_a, "batch"_a)
       .def("stats", &stats, doc::kStats)
-      .def("clock", &clock, doc::kClock, "side"_a)
+      .def(
+          "clock",
+          [](const BinaryOperator& self, int side) {
+            return clock_or_none(self.clock(static_cast<Side>(side)));
+          },
+          doc::kClock, "side"_a)
       .def("validate", &BinaryOperator::validate, doc::kValidate)
       .def(
           "save", [](BinaryOperator& self) { return py::bytes(self.save()); }, doc::kSave)

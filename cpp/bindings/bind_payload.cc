@@ -39,12 +39,22 @@ void put(Payload& payload, uint32_t batch, const std::vector<Addresses>& columns
   payload.put(batch, std::move(buffers));
 }
 
-py::tuple gather(const Payload& payload, const RowArray& rows, int side, size_t column) {
-  const std::span<const ResultRow> span = array_to_rows(rows);
+/// Result rows of a binary join have the shape (n, 4), those of m streams (n, m, 2): the memory is the same.
+StreamRows rows_of(const RowArray& rows, size_t stream) {
+  const auto count = static_cast<size_t>(rows.ndim() > 0 ? rows.shape(0) : 0);
+  size_t width = 1;
+  for (py::ssize_t i = 1; i < rows.ndim(); ++i) width *= static_cast<size_t>(rows.shape(i));
+  if (rows.ndim() < 2 || width % 2 != 0 || stream >= width / 2)
+    throw UsageError("result rows must have a batch and a row number for every stream");
+  return {reinterpret_cast<const RowRef*>(rows.data()) + stream, width / 2, count};
+}
+
+py::tuple gather(const Payload& payload, const RowArray& rows, size_t stream, size_t column) {
+  const StreamRows refs = rows_of(rows, stream);
   GatheredColumn gathered;
   {
     const py::gil_scoped_release released;
-    gathered = payload.gather(span, static_cast<Side>(side), column);
+    gathered = payload.gather(refs, column);
   }
   py::object offsets = py::none();
   if (!gathered.offsets.empty()) offsets = to_array(std::move(gathered.offsets));
@@ -65,7 +75,7 @@ void register_payload(py::module_& module) {
            "layout"_a)
       .def("put", &put, doc::kPut, "batch"_a, "columns"_a)
       .def("drop", &Payload::drop, doc::kDrop, "batch"_a)
-      .def("gather", &gather, doc::kGather, "rows"_a, "side"_a, "column"_a);
+      .def("gather", &gather, doc::kGather, "rows"_a, "stream"_a, "column"_a);
 }
 
 }  // namespace streamjoin::bindings

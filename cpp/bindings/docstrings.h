@@ -47,5 +47,25 @@ inline constexpr const char* kGather =
 inline constexpr const char* kRefused =
     "A batch refused by an error policy: (why, row, clock). Nothing has changed.";
 inline constexpr const char* kDamaged = "Bytes that are no snapshot.";
+inline constexpr const char* kMultiOperator =
+    "The join of m streams on codes and row references. Streams are numbered from 0.";
+inline constexpr const char* kMultiPush =
+    "Joins the rows of a batch. keys: per attribute of the stream its columns, each (values, offsets, "
+    "valid). "
+    "values: (numbers, valid) per value slot of the stream.";
+inline constexpr const char* kMultiPunctuate =
+    "A pattern of None alone ends the stream; others change nothing. time None: the stream's clock.";
+inline constexpr const char* kMultiAdvance = "No row of the stream at or before the time comes any more.";
+inline constexpr const char* kMultiFinish = "All streams have ended.";
+inline constexpr const char* kMultiLiveRows = "Live rows of a stream.";
+inline constexpr const char* kMultiMoveRowsTo =
+    "Moves all live rows of a stream to one batch; returns where they were, as (batch, row).";
+inline constexpr const char* kMultiStats =
+    "Counters and sizes, per stream where that makes sense; probing_order: per stream, the order in which "
+    "its "
+    "rows meet the others.";
+inline constexpr const char* kMultiClock =
+    "The earliest time that a row of the stream may still have; None before the first.";
+inline constexpr const char* kMultiRows = "Result rows: per result and stream, batch and row.";
 
 }  // namespace streamjoin::bindings::doc

@@ -7,6 +7,7 @@ namespace py = pybind11;
 
 namespace streamjoin::bindings {
 void register_kernels(py::module_& module);
+void register_multi_operator(py::module_& module);
 void register_operator(py::module_& module);
 void register_payload(py::module_& module);
 }  // namespace streamjoin::bindings
@@ -16,5 +17,6 @@ PYBIND11_MODULE(_core, module) {
   module.attr("__version__") = STREAMJOIN_VERSION;
   streamjoin::bindings::register_kernels(module);
   streamjoin::bindings::register_operator(module);
+  streamjoin::bindings::register_multi_operator(module);
   streamjoin::bindings::register_payload(module);
 }

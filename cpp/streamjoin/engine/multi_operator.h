@@ -1,0 +1,99 @@
+// MultiOperator: the join of m streams as Python and Spark call it, one batch at a time.
+//
+//   key columns of a class -> encoder, dictionary of the class -> codes -> MultiJoin -> row references
+//
+// It knows keys of every kind; the join knows codes alone. It knows no payload: rows are references to
+// numbered batches that the caller keeps until `take_empty_batches` names them. A call that throws has
+// changed nothing. One thread.
+
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "streamjoin/engine/key_encoder.h"
+#include "streamjoin/engine/output.h"
+#include "streamjoin/join/multi_join.h"
+#include "streamjoin/state/key_dictionary.h"
+
+namespace streamjoin {
+
+/// Columns whose values are equal in a result wherever a stream has them.
+struct AttributeClass {
+  std::vector<AttributeType> types;
+  std::vector<bool> null_safe;
+};
+
+struct MultiOperatorOptions {
+  /// Its classes are made from `attributes`.
+  MultiJoinOptions join;
+  std::vector<AttributeClass> classes;
+  /// Per stream, the class of each key in the order they are pushed. A class named twice must have equal keys
+  /// in a row, else the row matches nothing.
+  std::vector<std::vector<size_t>> attributes;
+};
+
+struct MultiOutput {
+  size_t streams;
+  std::vector<RowRef> rows;  // one per stream for each result
+  std::vector<RefusedRow> late;
+  std::vector<RefusedRow> violations;
+  OutputPunctuations punctuations;
+};
+
+class MultiOperator {
+ public:
+  explicit MultiOperator(MultiOperatorOptions options);
+
+  /// Joins the rows of a batch; `keys` has per attribute of the stream its columns. Throws RefusedBatch under
+  /// an error policy, and whatever a predicate throws.
+  MultiOutput push(size_t stream, uint32_t batch, std::span<const Time> times,
+                   std::span<const std::vector<KeyColumn>> keys, std::vector<NumericColumn> values);
+  /// No row of the stream comes any more; `time` is kBeginning if the source knows none.
+  MultiOutput end(size_t stream, Time time);
+  /// Counts a punctuation that ends nothing.
+  MultiOutput note_punctuation(size_t stream);
+  /// No row of the stream at or before `time` comes any more.
+  MultiOutput advance(size_t stream, Time time);
+  /// All streams have ended.
+  MultiOutput finish();
+
+  MultiJoin& join() { return *join_; }
+  const MultiJoin& join() const { return *join_; }
+  size_t streams() const { return join_->streams(); }
+  const std::vector<size_t>& attributes(size_t stream) const { return attributes_[stream]; }
+  const std::vector<AttributeType>& types(size_t attribute_class) const {
+    return spaces_[attribute_class]->encoder.types();
+  }
+
+  /// Frees dead rows, so that sizes are those of live ones.
+  void free_dead_rows();
+  uint64_t dictionary_entries() const;
+  uint64_t memory_bytes() const;
+  std::string validate() const;
+  /// Everything but the payload. The rows of a stream are those of `move_rows_to`, in that order, as batch 0.
+  std::string save();
+  /// Replaces the state of a new operator with the same options. Throws DamagedArchive; the operator is then
+  /// of no further use.
+  void load(std::string_view bytes);
+
+ private:
+  /// The codes of one class.
+  struct CodeSpace {
+    KeyEncoder encoder;
+    KeyDictionary dictionary;
+  };
+  /// Codes of a batch, held in their dictionaries until the call is over.
+  class HeldCodes;
+
+  MultiOutput output_of(MultiResults&& results) const;
+
+  std::vector<std::vector<size_t>> attributes_;
+  std::vector<std::unique_ptr<CodeSpace>> spaces_;
+  std::unique_ptr<MultiJoin> join_;
+};
+
+}  // namespace streamjoin

@@ -1,0 +1,258 @@
+#include "streamjoin/join/multi_join.h"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+namespace streamjoin {
+
+MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>& dictionaries)
+    : options_(std::move(options)),
+      matrix_(options_.alternatives),
+      order_(options_.algorithm, options_.classes, options_.conjuncts),
+      extender_(matrix_),
+      counters_(matrix_.streams()),
+      clocks_(matrix_.streams(), kBeginning),
+      ended_(matrix_.streams()) {
+  if (streams() < 2) throw UsageError("a join needs at least two streams");
+  if (options_.classes.size() != streams() || options_.value_slots.size() != streams())
+    throw UsageError("classes and value slots are needed for each stream");
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    StreamStateOptions state{.dictionaries = {},
+                             .value_slots = options_.value_slots[stream],
+                             .indexed = options_.algorithm == MultiAlgorithm::kHash};
+    for (const size_t number : options_.classes[stream]) state.dictionaries.push_back(dictionaries[number]);
+    states_.push_back(std::make_unique<StreamState>(std::move(state)));
+    readable_.push_back(states_.back().get());
+  }
+}
+
+void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& results) {
+  const std::vector<Admitted> admitted = admit(stream, batch);
+  // Only a predicate can throw: without one, observations go straight where they belong.
+  std::optional<ProbingOrder> rehearsed;
+  if (!options_.conjuncts.empty()) rehearsed = order_;
+  std::vector<RowRef> rows = probe(stream, batch, admitted, rehearsed ? *rehearsed : order_);
+
+  if (rehearsed) order_ = std::move(*rehearsed);
+  rows_out_ += rows.size() / streams();
+  results.rows = std::move(rows);
+  count_refused(stream, batch, results);
+  counters_[stream].rows_in += batch.times.size();
+  if (!batch.times.empty() && !has_ended(stream)) {
+    raise_clock(stream, *std::max_element(batch.times.begin(), batch.times.end()));
+  }
+  store(stream, batch, admitted);
+  for (const auto& state : states_) state->sweep();
+  end_output_if_done(clocks_[stream], results);
+}
+
+// Which rows take part; throws under an error policy.
+std::vector<MultiJoin::Admitted> MultiJoin::admit(size_t stream, const StreamBatch& batch) const {
+  std::vector<Admitted> admitted;
+  admitted.reserve(batch.times.size());
+  Time clock = clocks_[stream];
+  for (size_t i = 0; i < batch.times.size(); ++i) {
+    const bool late = batch.times[i] < clock;
+    if (late && options_.late == LatePolicy::kError) throw RefusedBatch{RefusedBatch::Why::kLate, i, clock};
+    if (late && options_.late == LatePolicy::kDrop) continue;
+    clock = std::max(clock, batch.times[i]);
+    if (batch.unmatchable != nullptr && batch.unmatchable[i] != 0) continue;
+    if (has_ended(stream)) {
+      if (options_.violation == ViolationPolicy::kError)
+        throw RefusedBatch{RefusedBatch::Why::kViolation, i, clock};
+      if (options_.violation == ViolationPolicy::kDrop) continue;
+    }
+    admitted.push_back({static_cast<uint32_t>(i), late, clock});
+  }
+  return admitted;
+}
+
+// In runs of rows: up to a late one, which is told what is forgotten by then, and up to the next revision of
+// the order, which counts rows and not batches.
+std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
+                                     std::span<const Admitted> admitted, ProbingOrder& order) {
+  std::vector<RowRef> found;
+  if (output_ended_) return found;
+  const ExtensionContext context{options_.algorithm, matrix_, readable_, options_.conjuncts};
+  const std::vector<Time> no_limits(streams(), kBeginning);
+  std::vector<Time> limits(streams());
+  std::vector<uint32_t> run;
+  const auto flush = [&](std::span<const Time> of_run) {
+    if (!run.empty()) extender_.extend(context, stream, batch, run, of_run, order, found);
+    run.clear();
+  };
+  const uint64_t before = counters_[stream].rows_in;
+  uint64_t revised = before / kRevisedEvery;
+  for (const Admitted& row : admitted) {
+    if ((before + row.row) / kRevisedEvery != revised) {
+      flush(no_limits);
+      revised = (before + row.row) / kRevisedEvery;
+      order.revise(stream);
+    }
+    if (row.late) {
+      flush(no_limits);
+      std::vector<Time> clocks = clocks_;
+      clocks[stream] = row.clock;
+      for (size_t other = 0; other < streams(); ++other) limits[other] = matrix_.forget_before(other, clocks);
+      run.push_back(row.row);
+      flush(limits);
+    } else {
+      run.push_back(row.row);
+    }
+  }
+  flush(no_limits);
+  return found;
+}
+
+void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResults& results) {
+  const Side side = static_cast<Side>(stream);
+  Time clock = clocks_[stream];
+  for (size_t i = 0; i < batch.times.size(); ++i) {
+    const RowRef row{batch.number, static_cast<uint32_t>(i)};
+    if (batch.times[i] < clock) {
+      ++counters_[stream].late;
+      if (options_.late == LatePolicy::kDrop) {
+        results.late.push_back({side, row, subtract_saturating(clock, batch.times[i])});
+        continue;
+      }
+    }
+    clock = std::max(clock, batch.times[i]);
+    if (!has_ended(stream) || (batch.unmatchable != nullptr && batch.unmatchable[i] != 0)) continue;
+    ++counters_[stream].violations;
+    if (options_.violation == ViolationPolicy::kDrop) results.violations.push_back({side, row, 0});
+  }
+}
+
+void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
+  const Time limit = matrix_.forget_before(stream, clocks_);
+  StreamState& state = *states_[stream];
+  std::vector<Code> keys(batch.keys.size());
+  std::vector<NumericValue> values(batch.values.size());
+  for (const Admitted& row : admitted) {
+    if (output_ended_) {
+      ++counters_[stream].discarded_on_the_fly;
+      continue;
+    }
+    const Time time = batch.times[row.row];
+    if (time < limit) continue;
+    for (size_t position = 0; position < keys.size(); ++position)
+      keys[position] = batch.keys[position][row.row];
+    for (size_t slot = 0; slot < values.size(); ++slot) values[slot] = batch.values[slot].at(row.row);
+    state.insert(time, {batch.number, row.row}, keys, values);
+  }
+}
+
+void MultiJoin::raise_clock(size_t stream, Time clock) {
+  if (clock <= clocks_[stream]) return;
+  clocks_[stream] = clock;
+  for (size_t other = 0; other < streams(); ++other) {
+    if (other == stream) continue;
+    const size_t gone = states_[other]->invalidate_before(matrix_.forget_before(other, clocks_));
+    (has_ended(stream) ? counters_[other].purged : counters_[other].invalidated) += gone;
+  }
+}
+
+void MultiJoin::advance(size_t stream, Time clock, MultiResults& results) {
+  const Time before = clocks_[stream];
+  if (!has_ended(stream)) raise_clock(stream, clock);
+  for (const auto& state : states_) state->sweep();
+  end_output_if_done(std::max(before, clock), results);
+}
+
+void MultiJoin::end(size_t stream, Time time, MultiResults& results) {
+  ended_[stream] = 1;
+  raise_clock(stream, kEnd);
+  for (const auto& state : states_) state->sweep();
+  end_output_if_done(time, results);
+}
+
+void MultiJoin::finish(MultiResults& results) {
+  Time time = kBeginning;
+  for (const Time clock : clocks_) {
+    if (clock != kEnd) time = std::max(time, clock);
+  }
+  std::fill(ended_.begin(), ended_.end(), uint8_t{1});
+  std::fill(clocks_.begin(), clocks_.end(), kEnd);
+  end_output_if_done(time, results);
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    counters_[stream].purged += states_[stream]->purge_all();
+    states_[stream]->sweep();
+  }
+}
+
+// A stream that has ended and holds no row is missing from every result to come.
+void MultiJoin::end_output_if_done(Time time, MultiResults& results) {
+  if (output_ended_) return;
+  bool all = true;
+  bool done = false;
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    all &= has_ended(stream);
+    done |= has_ended(stream) && states_[stream]->live_rows() == 0;
+  }
+  if (!all && !done) return;
+  output_ended_ = true;
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    counters_[stream].purged += states_[stream]->purge_all();
+    states_[stream]->sweep();
+  }
+  const PropagationKind kind = all ? PropagationKind::kRegular : PropagationKind::kEarly;
+  ++punctuations_out_[static_cast<size_t>(kind)];
+  results.punctuations.push_back({kind, true, 0, 0, time, kEnd});
+}
+
+std::vector<size_t> MultiJoin::probing_order(size_t stream) const {
+  std::vector<size_t> order;
+  for (const ProbingStep& step : order_.plan(stream).steps) order.push_back(step.stream);
+  return order;
+}
+
+size_t MultiJoin::memory_bytes() const {
+  return std::accumulate(states_.begin(), states_.end(), size_t{0},
+                         [](size_t sum, const auto& state) { return sum + state->memory_bytes(); });
+}
+
+std::string MultiJoin::validate() const {
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    if (const std::string broken = states_[stream]->validate(); !broken.empty()) return broken;
+    const std::span<const StreamState::Timed> rows = states_[stream]->all();
+    if (!rows.empty() && rows.front().time < matrix_.forget_before(stream, clocks_))
+      return "join: a row is stored that nothing can reach";
+  }
+  return {};
+}
+
+void MultiJoin::save(ArchiveWriter& out) {
+  out.value<uint64_t>(streams());
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    states_[stream]->save(out);
+    const SideCounters& c = counters_[stream];
+    out.array(std::vector<uint64_t>{c.rows_in, c.punctuations_in, c.purged, c.invalidated,
+                                    c.discarded_on_the_fly, c.dropped_after_propagation, c.violations,
+                                    c.late});
+    out.value(clocks_[stream]);
+    out.value(ended_[stream]);
+  }
+  order_.save(out);
+  out.value<uint8_t>(output_ended_);
+  out.value(rows_out_);
+  for (const uint64_t count : punctuations_out_) out.value(count);
+}
+
+void MultiJoin::load(ArchiveReader& in) {
+  if (in.value<uint64_t>() != streams()) throw DamagedArchive("a snapshot of another number of streams");
+  for (size_t stream = 0; stream < streams(); ++stream) {
+    states_[stream]->load(in);
+    const auto c = in.array<uint64_t>();
+    if (c.size() != 8) throw DamagedArchive("counters of another version");
+    counters_[stream] = {c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]};
+    clocks_[stream] = in.value<Time>();
+    ended_[stream] = in.value<uint8_t>();
+  }
+  order_.load(in);
+  output_ended_ = in.value<uint8_t>() != 0;
+  rows_out_ = in.value<uint64_t>();
+  for (uint64_t& count : punctuations_out_) count = in.value<uint64_t>();
+}
+
+}  // namespace streamjoin

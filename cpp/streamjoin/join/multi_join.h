@@ -1,0 +1,122 @@
+// MultiJoin: the inner window join of m streams in one operator, without intermediate results.
+//
+//   row of i  ->  extend it by rows of every other state  ->  raise i's clock  ->  forget what no row can
+//   reach
+//             ->  store it in i's state
+//
+// The streams need not be synchronised. A row of i is forgotten once, for every other stream j, clock(j) is
+// past time + upper(i, j): until then a row of some j may still come for which it is needed. A call finds all
+// results first and changes the states afterwards, so what a predicate throws, or an error policy, leaves the
+// join as it was. All rows of a call are of one stream, so this is the same as row by row: what a row of the
+// call makes the others forget cannot match the rows behind it, and a late row is told what has been
+// forgotten before it.
+//
+// The algorithms differ in how rows are found: hash by the indexes of the states, merge by their time-sorted
+// lists, nested_loop by looking at every row. One thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "streamjoin/base/archive.h"
+#include "streamjoin/join/binary_join.h"
+#include "streamjoin/join/probing_order.h"
+#include "streamjoin/join/results.h"
+#include "streamjoin/join/tuple_extender.h"
+#include "streamjoin/join/window_matrix.h"
+#include "streamjoin/state/stream_state.h"
+
+namespace streamjoin {
+
+struct MultiJoinOptions {
+  MultiAlgorithm algorithm = MultiAlgorithm::kHash;
+  /// alternatives[k][i][j]: the largest time(j) - time(i), closed; open without value.
+  std::vector<std::vector<std::vector<std::optional<Duration>>>> alternatives;
+  LatePolicy late = LatePolicy::kDrop;
+  ViolationPolicy violation = ViolationPolicy::kDrop;
+  /// Per stream, its attribute classes without repetition.
+  std::vector<std::vector<size_t>> classes;
+  /// Per stream, how many numbers are pushed with each row.
+  std::vector<size_t> value_slots;
+  std::vector<Conjunct> conjuncts;
+};
+
+/// What one call produced. `rows` has one reference per stream for each result; the side of a refused row is
+/// the number of its stream.
+struct MultiResults {
+  std::vector<RowRef> rows;
+  std::vector<OutputPunctuation> punctuations;
+  std::vector<RefusedRow> late;
+  std::vector<RefusedRow> violations;
+};
+
+class MultiJoin {
+ public:
+  /// `dictionaries[c]` is that of class c; nullptr where codes are values.
+  MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>& dictionaries);
+
+  /// Joins a batch. Throws RefusedBatch under an error policy, and whatever a predicate throws; nothing has
+  /// changed then.
+  void push(size_t stream, const StreamBatch& batch, MultiResults& results);
+  /// Raises a clock: no row of the stream before `clock` comes any more. A lower one changes nothing.
+  void advance(size_t stream, Time clock, MultiResults& results);
+  /// No row of the stream comes any more.
+  void end(size_t stream, Time time, MultiResults& results);
+  void finish(MultiResults& results);
+
+  size_t streams() const { return matrix_.streams(); }
+  Time clock(size_t stream) const { return clocks_[stream]; }
+  bool has_ended(size_t stream) const { return ended_[stream] != 0; }
+  StreamState& state(size_t stream) { return *states_[stream]; }
+  const StreamState& state(size_t stream) const { return *states_[stream]; }
+  SideCounters& counters(size_t stream) { return counters_[stream]; }
+  const SideCounters& counters(size_t stream) const { return counters_[stream]; }
+  /// In which order a new row of the stream meets the others.
+  std::vector<size_t> probing_order(size_t stream) const;
+  uint64_t rows_out() const { return rows_out_; }
+  uint64_t punctuations_out(PropagationKind kind) const {
+    return punctuations_out_[static_cast<size_t>(kind)];
+  }
+  const MultiJoinOptions& options() const { return options_; }
+
+  size_t memory_bytes() const;
+  std::string validate() const;
+  void save(ArchiveWriter& out);
+  void load(ArchiveReader& in);
+
+ private:
+  /// A row that goes on to be probed.
+  struct Admitted {
+    uint32_t row;
+    bool late;
+    Time clock;  // of its stream when the row comes
+  };
+  static constexpr uint64_t kRevisedEvery = 1024;  // rows of a stream
+
+  std::vector<Admitted> admit(size_t stream, const StreamBatch& batch) const;
+  std::vector<RowRef> probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
+                            ProbingOrder& order);
+  void count_refused(size_t stream, const StreamBatch& batch, MultiResults& results);
+  void store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
+  void raise_clock(size_t stream, Time clock);
+  void end_output_if_done(Time time, MultiResults& results);
+
+  const MultiJoinOptions options_;
+  const WindowMatrix matrix_;
+  ProbingOrder order_;
+  TupleExtender extender_;
+  std::vector<std::unique_ptr<StreamState>> states_;
+  std::vector<const StreamState*> readable_;
+  std::vector<SideCounters> counters_;
+  std::vector<Time> clocks_;
+  std::vector<uint8_t> ended_;
+  bool output_ended_ = false;
+  uint64_t rows_out_ = 0;
+  std::array<uint64_t, kPropagationKinds> punctuations_out_{};
+};
+
+}  // namespace streamjoin

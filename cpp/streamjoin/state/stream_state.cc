@@ -1,0 +1,204 @@
+#include "streamjoin/state/stream_state.h"
+
+#include <algorithm>
+
+#include "streamjoin/base/check.h"
+
+namespace streamjoin {
+namespace {
+
+bool earlier(const StreamState::Timed& entry, Time time) {
+  return entry.time < time;
+}
+bool later(Time time, const StreamState::Timed& entry) {
+  return time < entry.time;
+}
+
+}  // namespace
+
+StreamState::StreamState(StreamStateOptions options) : options_(std::move(options)) {
+  for (size_t position = 1; position < classes(); ++position) {
+    links_.push_back(std::make_unique<Slab<ValueLink>>());
+  }
+  for (size_t slot = 0; slot < options_.value_slots; ++slot) {
+    values_.push_back(std::make_unique<Slab<NumericValue>>());
+  }
+  if (!options_.indexed) return;
+  for (size_t position = 0; position < classes(); ++position) {
+    indexes_.push_back(std::make_unique<INodeIndex>());
+  }
+}
+
+uint32_t StreamState::allocate(Time time, RowRef row, std::span<const Code> keys,
+                               std::span<const NumericValue> values) {
+  const uint32_t index = nodes_.allocate();
+  nodes_[index].start(time, keys.empty() ? 0 : keys[0], row);
+  // Slabs that see the same calls hand out the same indices.
+  for (size_t position = 1; position < keys.size(); ++position) {
+    Slab<ValueLink>& links = *links_[position - 1];
+    SJ_CHECK(links.allocate() == index, "the slabs of a stream's state are out of step");
+    links[index] = {keys[position], kNoNode, 0};
+  }
+  for (size_t slot = 0; slot < values_.size(); ++slot) {
+    SJ_CHECK(values_[slot]->allocate() == index, "the slabs of a stream's state are out of step");
+    (*values_[slot])[index] = values[slot];
+  }
+  return index;
+}
+
+void StreamState::append_to_value_lists(uint32_t node) {
+  for (size_t position = 0; position < indexes_.size(); ++position) {
+    bool added;
+    INode& list = indexes_[position]->find_or_add(key(position, node), added);
+    if (added) {
+      list.head = node;
+    } else {
+      set_next(position, list.tail(), node);
+    }
+    list.set_tail(node);
+  }
+}
+
+uint32_t StreamState::insert(Time time, RowRef row, std::span<const Code> keys,
+                             std::span<const NumericValue> values) {
+  const uint32_t node = allocate(time, row, keys, values);
+  append_to_value_lists(node);
+  for (size_t position = 0; position < keys.size(); ++position) {
+    if (options_.dictionaries[position] != nullptr)
+      options_.dictionaries[position]->reference(keys[position]);
+  }
+  if (time_list_.size() == head_ || time_list_.back().time <= time) {
+    time_list_.push_back({time, node});
+  } else {
+    const auto begin = time_list_.begin() + static_cast<ptrdiff_t>(head_);
+    time_list_.insert(std::upper_bound(begin, time_list_.end(), time, later), {time, node});
+  }
+  ++live_;
+  if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
+  ++batch_rows_[row.batch];
+  return node;
+}
+
+std::span<const StreamState::Timed> StreamState::between(Time first, Time last) const {
+  const std::span<const Timed> list = all();
+  const auto begin = std::lower_bound(list.begin(), list.end(), first, earlier);
+  const auto end = std::upper_bound(begin, list.end(), last, later);
+  return {begin, end};
+}
+
+void StreamState::take_out(uint32_t node) {
+  TNode& row = nodes_[node];
+  row.mark(TNode::kDead);
+  dead_.push_back(node);
+  --live_;
+  const uint32_t batch = row.row().batch;
+  if (--batch_rows_[batch] == 0) empty_batches_.push_back(batch);
+}
+
+size_t StreamState::invalidate_before(Time limit) {
+  size_t taken = 0;
+  for (; head_ < time_list_.size() && time_list_[head_].time < limit; ++head_) {
+    if (is_live(time_list_[head_].node)) {
+      take_out(time_list_[head_].node);
+      ++taken;
+    } else {
+      --purged_listed_;
+    }
+  }
+  if (head_ > time_list_.size() / 2 + kSlackRows || head_ == time_list_.size()) {
+    time_list_.erase(time_list_.begin(), time_list_.begin() + static_cast<ptrdiff_t>(head_));
+    head_ = 0;
+    if (time_list_.capacity() > 8 * (time_list_.size() + kSlackRows)) time_list_.shrink_to_fit();
+  }
+  return taken;
+}
+
+void StreamState::purge(uint32_t node) {
+  take_out(node);
+  ++purged_listed_;
+}
+
+size_t StreamState::purge_key(size_t position, Code code) {
+  std::vector<uint32_t> concerned;
+  if (options_.indexed) {
+    look(position, code, [&](uint32_t node) { concerned.push_back(node); });
+  } else {
+    for (const Timed& entry : all()) {
+      if (is_live(entry.node) && key(position, entry.node) == code) concerned.push_back(entry.node);
+    }
+  }
+  for (const uint32_t node : concerned) purge(node);
+  return concerned.size();
+}
+
+size_t StreamState::purge_all() {
+  const size_t before = live_;
+  for (const Timed& entry : all()) {
+    if (is_live(entry.node)) purge(entry.node);
+  }
+  return before;
+}
+
+void StreamState::sweep() {
+  if (dead_.size() > (live_ == 0 ? 0 : live_ / 4 + kSlackRows)) sweep_all();
+}
+
+// The first dead row of a key cleans its whole list, so each list is walked once: in all no more steps than
+// there are rows, of which the dead are a fixed share.
+void StreamState::unlink_dead(size_t position, Code code) {
+  INode* list = indexes_[position]->find(code);
+  uint32_t last_live = kNoNode;
+  uint32_t at = list->head;
+  list->head = kNoNode;
+  for (; at != kNoNode; at = next(position, at)) {
+    if (nodes_[at].is(TNode::kDead)) {
+      if (position == 0) {
+        nodes_[at].mark(TNode::kOffValueList);
+      } else {
+        (*links_[position - 1])[at].off_value_list = 1;
+      }
+      continue;
+    }
+    if (last_live == kNoNode) {
+      list->head = at;
+    } else {
+      set_next(position, last_live, at);
+    }
+    last_live = at;
+  }
+  if (last_live == kNoNode) {
+    indexes_[position]->remove(list);
+  } else {
+    set_next(position, last_live, kNoNode);
+    list->set_tail(last_live);
+  }
+}
+
+void StreamState::sweep_all() {
+  if (dead_.empty()) return;
+  for (size_t position = 0; position < indexes_.size(); ++position) {
+    for (const uint32_t node : dead_) {
+      if (!off_value_list(position, node)) unlink_dead(position, key(position, node));
+    }
+    indexes_[position]->give_back(false);
+  }
+  if (purged_listed_ > 0) {
+    time_list_.erase(time_list_.begin(), time_list_.begin() + static_cast<ptrdiff_t>(head_));
+    head_ = 0;
+    std::erase_if(time_list_, [&](const Timed& entry) { return !is_live(entry.node); });
+    purged_listed_ = 0;
+  }
+  for (const uint32_t node : dead_) {
+    for (size_t position = 0; position < classes(); ++position) {
+      KeyDictionary* dictionary = options_.dictionaries[position];
+      if (dictionary != nullptr) dictionary->release(key(position, node));
+    }
+    nodes_.release(node);
+    for (const auto& links : links_) links->release(node);
+    for (const auto& values : values_) values->release(node);
+  }
+  dead_.clear();
+  if (live_ == 0) dead_.shrink_to_fit();
+}
+
+}  // namespace streamjoin

@@ -1,0 +1,166 @@
+// StreamState: the rows of one stream of an m-way join that may still be part of a result.
+//
+//   time list     [t=3 T][t=3 T][t=7 x][t=9 T]        an array sorted by time; a range of it is found by
+//   bisection value lists   class 0: I-Node(180) -> [T] -> [T]   one index and one set of lists per attribute
+//   class,
+//                 class 2: I-Node(7)   -> [T] -> [T]   each list in arrival order
+//
+// Where WindowState has one key, a row here has one per class, so links to the second and later classes lie
+// in slabs of their own that hand out the same indices as the slab of T-Nodes. Numeric values for predicates
+// lie beside them in the same way.
+//
+// Deletion is lazy: invalidation cuts the head of the time list off, purge marks a row; value lists and slabs
+// let go of dead rows in sweep().
+//
+// Invariants (validate() checks them):
+//   1. A live row is on the time list, which is in time order, and, where keys are indexed, on the value list
+//      of each of its keys.
+//   2. A key is in an index exactly if its value list has rows, dead ones included.
+//   3. After sweep(): dead rows <= live rows / 4 + kSlackRows; none when no row is live.
+//   4. Every row that is not freed holds one reference to the dictionary entry of each of its keys.
+// Cost: O(1) a row and class, amortised, for all but a late row, which moves the time list's entries that are
+// newer than it. Owned by one join; one thread.
+
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "streamjoin/base/archive.h"
+#include "streamjoin/base/code.h"
+#include "streamjoin/base/time.h"
+#include "streamjoin/memory/slab.h"
+#include "streamjoin/state/i_node_index.h"
+#include "streamjoin/state/key_dictionary.h"
+#include "streamjoin/state/nodes.h"
+#include "streamjoin/state/numeric_value.h"
+
+namespace streamjoin {
+
+struct StreamStateOptions {
+  /// Per attribute class of the stream: the dictionary its codes come from; nullptr where codes are values.
+  std::vector<KeyDictionary*> dictionaries;
+  /// Numeric values kept with each row.
+  size_t value_slots = 0;
+  /// Without, keys are kept but not indexed: rows are found by time alone.
+  bool indexed = true;
+};
+
+class StreamState {
+ public:
+  static constexpr size_t kSlackRows = 256;
+
+  /// One entry of the time list.
+  struct Timed {
+    Time time;
+    uint32_t node;
+  };
+
+  explicit StreamState(StreamStateOptions options);
+
+  size_t classes() const { return options_.dictionaries.size(); }
+
+  /// Stores a row: one key per class, one value per slot. One that is older than the newest row goes to its
+  /// place in the time list.
+  uint32_t insert(Time time, RowRef row, std::span<const Code> keys, std::span<const NumericValue> values);
+
+  /// Visits the live rows with `key` in a class, oldest arrival first: `visit(node index)`.
+  template <typename Visitor>
+  void look(size_t position, Code key, Visitor visit) const {
+    const INode* list = indexes_[position]->find(key);
+    if (list == nullptr) return;
+    for (uint32_t at = list->head; at != kNoNode;) {
+      const uint32_t following = next(position, at);
+      if (following != kNoNode) nodes_.prefetch(following);
+      if (!nodes_[at].is(TNode::kDead)) visit(at);
+      at = following;
+    }
+  }
+  void prefetch_key(size_t position, Code key) const { indexes_[position]->prefetch(hash_code(key)); }
+
+  /// The time list from the first row at or after `first` to the last one at or before `last`. Purged rows
+  /// may be among them: ask is_live().
+  std::span<const Timed> between(Time first, Time last) const;
+  std::span<const Timed> all() const { return {time_list_.data() + head_, time_list_.size() - head_}; }
+
+  bool is_live(uint32_t node) const { return !nodes_[node].is(TNode::kDead); }
+  Time time(uint32_t node) const { return nodes_[node].time; }
+  RowRef row(uint32_t node) const { return nodes_[node].row(); }
+  Code key(size_t position, uint32_t node) const {
+    return position == 0 ? nodes_[node].key : (*links_[position - 1])[node].key;
+  }
+  NumericValue value(size_t slot, uint32_t node) const { return (*values_[slot])[node]; }
+
+  /// Takes out every live row older than `limit`; returns how many.
+  size_t invalidate_before(Time limit);
+  /// Takes out one live row, or all live rows with a key, or all; the latter return how many.
+  void purge(uint32_t node);
+  size_t purge_key(size_t position, Code key);
+  size_t purge_all();
+
+  /// Frees dead rows once they are too many for invariant 3. Call it when no node index is in use.
+  void sweep();
+  /// Frees every dead row.
+  void sweep_all();
+
+  /// Batches whose last live row has gone since the last call.
+  std::vector<uint32_t> take_empty_batches() { return std::exchange(empty_batches_, {}); }
+  size_t rows_of_batch(uint32_t batch) const { return batch < batch_rows_.size() ? batch_rows_[batch] : 0; }
+  /// Moves all live rows to `batch`, in the order of the time list, and says where they were. Every other
+  /// batch is then empty.
+  std::vector<RowRef> move_rows_to(uint32_t batch);
+
+  size_t live_rows() const { return live_; }
+  size_t dead_rows() const { return dead_.size(); }
+  /// Keys with rows, over all classes; 0 where they are not indexed.
+  size_t keys() const;
+  size_t memory_bytes() const;
+  std::string validate() const;
+
+  /// The rows are numbered 0, 1, ... as move_rows_to orders them; dictionaries are saved by their owner, with
+  /// the references that the rows hold.
+  void save(ArchiveWriter& out);
+  void load(ArchiveReader& in);
+
+ private:
+  /// A row's place on the value lists of its second and later classes.
+  struct ValueLink {
+    Code key;
+    uint32_t next;
+    uint32_t off_value_list;  // 1: no longer on it
+  };
+
+  uint32_t next(size_t position, uint32_t node) const {
+    return position == 0 ? nodes_[node].next_in_value : (*links_[position - 1])[node].next;
+  }
+  void set_next(size_t position, uint32_t node, uint32_t following) {
+    (position == 0 ? nodes_[node].next_in_value : (*links_[position - 1])[node].next) = following;
+  }
+  bool off_value_list(size_t position, uint32_t node) const {
+    return position == 0 ? nodes_[node].is(TNode::kOffValueList)
+                         : (*links_[position - 1])[node].off_value_list != 0;
+  }
+  uint32_t allocate(Time time, RowRef row, std::span<const Code> keys, std::span<const NumericValue> values);
+  void append_to_value_lists(uint32_t node);
+  void take_out(uint32_t node);
+  void unlink_dead(size_t position, Code key);
+
+  const StreamStateOptions options_;
+  Slab<TNode> nodes_;
+  std::vector<std::unique_ptr<Slab<ValueLink>>> links_;      // one per class but the first
+  std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot
+  std::vector<std::unique_ptr<INodeIndex>> indexes_;         // one per class
+  std::vector<Timed> time_list_;
+  size_t head_ = 0;             // entries before it are gone
+  size_t purged_listed_ = 0;    // dead rows from head_ on
+  std::vector<uint32_t> dead_;  // not freed yet
+  std::vector<uint32_t> batch_rows_;
+  std::vector<uint32_t> empty_batches_;
+  size_t live_ = 0;
+};
+
+}  // namespace streamjoin
