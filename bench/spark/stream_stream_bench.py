@@ -1,0 +1,149 @@
+"""How fast is a streaming interval join, next to Spark's own on the same files?
+
+    python bench/spark/stream_stream_bench.py [--rows N] [--batches N] [--skip NAME ...]
+
+Two streams, N rows a side and micro-batch, +-120 s, about 0.85 matches a row. Three joins run one after
+the other: Spark's with RocksDB
+state, Spark's with in-memory state, and ours (RocksDB). The number of result rows must agree; rows/s are
+those after the first three micro-batches, while the JVM warms up.
+
+Expected: ours at least 10 times the first and 3 times the second; state bytes at most half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import streamjoin as sj
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from streamjoin import spark as sjs
+
+PREFIX = "org.apache.spark.sql.execution.streaming.state."
+SPAN = 60  # seconds of events in one micro-batch
+WINDOW = 120
+WARM_UP = 3
+
+
+def write_files(folder: Path, rows: int, batches: int) -> None:
+    """Uniform keys, as many as give 0.85 matches a row: rows * (2 * window / span) / keys."""
+    rng = np.random.default_rng(1)
+    keys = int(rows * 2 * WINDOW / SPAN / 0.85)
+    for side in ("left", "right"):
+        (folder / side).mkdir()
+        for number in range(batches):
+            times = np.sort(rng.integers(0, SPAN * 1_000_000, rows)) + number * SPAN * 1_000_000
+            table = pa.table(
+                {
+                    "k": rng.integers(0, keys, rows),
+                    "v": rng.random(rows),
+                    "t": pa.array(times).cast(pa.timestamp("us", "UTC")),
+                }
+            )
+            path = folder / side / f"{number:05}.parquet"
+            pq.write_table(table, path)
+            os.utime(path, (1_700_000_000 + number,) * 2)
+
+
+def sources(spark: SparkSession, folder: Path) -> dict[str, DataFrame]:
+    return {
+        side: spark.readStream.schema("k long, v double, t timestamp")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / side))
+        for side in ("left", "right")
+    }
+
+
+def built_in(spark: SparkSession, folder: Path) -> DataFrame:
+    sides = {
+        side: frame.select([F.col(c).alias(f"{side}_{c}") for c in frame.columns]).withWatermark(
+            f"{side}_t", "0 seconds"
+        )
+        for side, frame in sources(spark, folder).items()
+    }
+    near = f"right_t BETWEEN left_t - INTERVAL {WINDOW} SECONDS AND left_t + INTERVAL {WINDOW} SECONDS"
+    return sides["left"].join(sides["right"], F.expr(f"left_k = right_k AND {near}"))
+
+
+def ours(spark: SparkSession, folder: Path) -> DataFrame:
+    query = sj.Query(
+        [sj.Stream("left", time="t"), sj.Stream("right", time="t")],
+        on=["left.k = right.k"],
+        within=sj.within(f"{WINDOW} s"),
+    )
+    return sjs.join(query, sources(spark, folder), buckets=2)
+
+
+def run(joined: DataFrame, checkpoint: Path) -> list[Any]:
+    counted = joined.observe("answer", F.count(F.lit(1)).alias("rows"))
+    writer = counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [p for p in query.recentProgress if p.numInputRows]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=250_000)
+    parser.add_argument("--batches", type=int, default=7)
+    parser.add_argument("--skip", nargs="*", default=[], choices=["rocksdb", "memory", "ours"])
+    options = parser.parse_args()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.memory", "4g")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    spark.sparkContext.setLogLevel("OFF")
+    joins = {
+        "rocksdb": (built_in, "RocksDBStateStoreProvider"),
+        "memory": (built_in, "HDFSBackedStateStoreProvider"),
+        "ours": (ours, "RocksDBStateStoreProvider"),
+    }
+    speeds: dict[str, float] = {}
+    answers: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as text:
+        folder = Path(text)
+        write_files(folder, options.rows, options.batches)
+        for name, (make, provider) in joins.items():
+            if name in options.skip:
+                continue
+            spark.conf.set("spark.sql.streaming.stateStore.providerClass", PREFIX + provider)
+            steps = run(make(spark, folder), folder / f"checkpoint_{name}")
+            warm = steps[WARM_UP:]
+            seconds = sum(p.durationMs["triggerExecution"] for p in warm) / 1000
+            speeds[name] = sum(p.numInputRows for p in warm) / seconds
+            answers[name] = sum(p.observedMetrics["answer"]["rows"] for p in steps)
+            size = sum(f.stat().st_size for f in (folder / f"checkpoint_{name}").rglob("*") if f.is_file())
+            print(
+                f"{name:8} {speeds[name]:10,.0f} rows/s  {answers[name]:,} results  "
+                f"checkpoint {size / 1e6:,.1f} MB"
+            )
+            print("         batches, ms:", [p.durationMs["triggerExecution"] for p in steps], flush=True)
+            if name == "ours":
+                written = [p.stateOperators[0].customMetrics.get("rocksdbBytesCopied", 0) for p in steps]
+                print("         bytes copied to the checkpoint:", written)
+    spark.stop()
+    for name in ("rocksdb", "memory"):
+        if name in speeds and "ours" in speeds:
+            print(f"ours / {name}: {speeds['ours'] / speeds[name]:.1f}")
+    if len(set(answers.values())) > 1:
+        print(f"the joins disagree: {answers}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
