@@ -21,6 +21,7 @@ except ImportError as error:  # pragma: no cover - only in a source tree that wa
     ) from error
 
 from streamjoin import kernels
+from streamjoin.aggregates import Aggregate, avg, count, max, min, sum
 from streamjoin.errors import (
     DataError,
     LateRowError,
@@ -35,7 +36,7 @@ from streamjoin.output import Output, Stats
 from streamjoin.patterns import ANY, EMPTY, Range
 from streamjoin.predicates import band, distance
 from streamjoin.query import InOrder, Query, Stream
-from streamjoin.safety import SafetyReport
+from streamjoin.safety import SafetyReport, purge_plan
 from streamjoin.windows import between, follows, path, within
 
 __version__ = _core.__version__
@@ -43,6 +44,7 @@ __version__ = _core.__version__
 __all__ = [
     "ANY",
     "EMPTY",
+    "Aggregate",
     "DataError",
     "InOrder",
     "LateRowError",
@@ -59,11 +61,17 @@ __all__ = [
     "StreamJoinError",
     "UnsafeQueryError",
     "__version__",
+    "avg",
     "band",
     "between",
+    "count",
     "distance",
     "follows",
     "kernels",
+    "max",
+    "min",
     "path",
+    "purge_plan",
+    "sum",
     "within",
 ]

@@ -16,6 +16,12 @@ _KeyColumn: TypeAlias = tuple[NDArray[Any], NDArray[np.int64] | None, NDArray[np
 # None is `*`, (value,) a constant, (low, high) a range with None for an open end
 _AttributePattern: TypeAlias = tuple[Any, ...] | None
 _PerSide: TypeAlias = tuple[int, int]
+_PerStream: TypeAlias = tuple[int, ...]
+# numbers of one value slot, and which are valid (None: all)
+_ValueColumn: TypeAlias = tuple[NDArray[np.int64] | NDArray[np.float64], NDArray[np.uint8] | None]
+# ("band", stream, slot, stream, slot, width), ("distance", stream, x, y, stream, x, y, less_than),
+# ("compare", stream, slot, op, stream, slot, offset), or a function of an (n, m, 2) array
+_TuplePredicate: TypeAlias = tuple[Any, ...] | Callable[[_RowRefs], NDArray[np.uint8]]
 # side, batch, row, late_by
 _Refused: TypeAlias = tuple[NDArray[np.uint8], NDArray[np.uint32], NDArray[np.uint32], NDArray[np.int64]]
 # kinds, times, untils, and per attribute its constants and the low and high ends of its ranges
@@ -40,6 +46,25 @@ class _Stats(TypedDict):
     punctuations_out: list[int]
     dictionary_entries: int
     state_bytes: int
+
+@type_check_only
+class _MultiStats(TypedDict):
+    rows_in: _PerStream
+    punctuations_in: _PerStream
+    purged: _PerStream
+    invalidated: _PerStream
+    discarded_on_the_fly: _PerStream
+    dropped_after_propagation: _PerStream
+    violations: _PerStream
+    late: _PerStream
+    state_rows: _PerStream
+    state_keys: _PerStream
+    promises_held: _PerStream
+    rows_out: int
+    punctuations_out: list[int]
+    dictionary_entries: int
+    state_bytes: int
+    probing_order: tuple[list[int], ...]
 
 class RefusedBatch(Exception): ...
 class DamagedArchive(ValueError): ...
@@ -90,12 +115,56 @@ class BinaryOperator:
     def save(self) -> bytes: ...
     def load(self, bytes: bytes) -> None: ...
 
+class MultiOutput:
+    @property
+    def rows(self) -> _RowRefs: ...
+    def late(self) -> _Refused: ...
+    def violations(self) -> _Refused: ...
+    def take_punctuations(self) -> _Punctuations: ...
+
+class MultiOperator:
+    def __init__(
+        self,
+        *,
+        algorithm: str,
+        alternatives: Sequence[Sequence[Sequence[int | None]]],
+        late: str,
+        on_violation: str,
+        classes: Sequence[Sequence[tuple[str, int]]],
+        null_safe: Sequence[Sequence[bool]],
+        attributes: Sequence[Sequence[int]],
+        value_slots: Sequence[int] = (),
+        predicates: Sequence[tuple[Sequence[int], _TuplePredicate]] = (),
+    ) -> None: ...
+    def push(
+        self,
+        stream: int,
+        batch: int,
+        times: NDArray[np.int64],
+        keys: Sequence[Sequence[_KeyColumn]],
+        values: Sequence[_ValueColumn] = (),
+    ) -> MultiOutput: ...
+    def punctuate(
+        self, stream: int, patterns: Sequence[Sequence[_AttributePattern]], time: int | None = None
+    ) -> MultiOutput: ...
+    def advance(self, stream: int, time: int) -> MultiOutput: ...
+    def finish(self) -> MultiOutput: ...
+    def take_empty_batches(self, stream: int) -> list[int]: ...
+    def rows_of_batch(self, stream: int, batch: int) -> int: ...
+    def live_rows(self, stream: int) -> int: ...
+    def move_rows_to(self, stream: int, batch: int) -> _RowRefs: ...
+    def stats(self) -> _MultiStats: ...
+    def clock(self, stream: int) -> int | None: ...
+    def validate(self) -> str: ...
+    def save(self) -> bytes: ...
+    def load(self, bytes: bytes) -> None: ...
+
 class Payload:
     def __init__(self, layout: Sequence[tuple[str, int]]) -> None: ...
     def put(self, batch: int, columns: Sequence[tuple[int, int, int, int]]) -> None: ...
     def drop(self, batch: int) -> None: ...
     def gather(
-        self, rows: _RowRefs, side: int, column: int
+        self, rows: _RowRefs, stream: int, column: int
     ) -> tuple[
         NDArray[np.uint8], NDArray[np.int32] | NDArray[np.int64] | None, NDArray[np.uint8] | None, int
     ]: ...

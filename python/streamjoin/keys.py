@@ -26,9 +26,9 @@ NativeColumn = tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None, npt.NDArray
 
 @dataclass(frozen=True)
 class KeyAttribute:
-    """One join attribute of two streams: how its values become native ones.
+    """One join attribute of several streams: how its values become native ones.
 
-    `shared` is the Arrow type that both sides fit in.
+    `shared` is the Arrow type that the columns of all of them fit in.
     """
 
     kind: str
@@ -36,15 +36,17 @@ class KeyAttribute:
     shared: pa.DataType
 
     @staticmethod
-    def of(left: pa.DataType, right: pa.DataType, *, what: str) -> KeyAttribute:
-        """Choose the kind for a pair of columns; QueryError if their types cannot be equal."""
-        left, right = _plain(left), _plain(right)
-        for one, other in ((left, right), (right, left)):
-            if pa.types.is_null(one):
-                left = right = other
-        shared = _shared(left, right)
+    def of(*types: pa.DataType, what: str) -> KeyAttribute:
+        """Choose the kind for columns that are compared; QueryError if their values cannot be equal."""
+        plain = [_plain(type_) for type_ in types]
+        known = [type_ for type_ in plain if not pa.types.is_null(type_)]
+        shared = _shared(known[0], known[0]) if known else None
+        for type_ in known[1:]:
+            shared = None if shared is None else _shared(shared, type_)
         if shared is None:
-            raise QueryError(f"{what}: expected columns whose values can be equal, got {left} and {right}")
+            *others, last = map(str, plain)
+            got = f"{', '.join(others)} and {last}"
+            raise QueryError(f"{what}: expected columns whose values can be equal, got {got}")
         if pa.types.is_floating(shared):
             return KeyAttribute("real", 0, shared)
         if pa.types.is_large_binary(shared) or pa.types.is_large_string(shared):

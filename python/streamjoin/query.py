@@ -1,6 +1,6 @@
 """The declaration of a query: plain, frozen data that refuses nonsense at once.
 
-    Stream, Stream, ...  +  on  +  within  +  where   --validate-->   equalities, windows, predicate
+    Stream, Stream, ...  +  on  +  within  +  where  --validate-->  equalities, windows, predicate, algorithm
 
 Everything derived is computed when the query is made and never changes. No data, no native module.
 """
@@ -8,24 +8,29 @@ Everything derived is computed when the query is made and never changes. No data
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from functools import partial
-from itertools import groupby, permutations
+from itertools import permutations
 from typing import Any, NamedTuple, TypeAlias
 
-from streamjoin.durations import Duration, format_duration, nanoseconds
+from streamjoin.algorithms import ALGORITHMS, Algorithm, choose_algorithm
+from streamjoin.attribute_classes import AttributeClass, attribute_classes
+from streamjoin.durations import Duration, nanoseconds
 from streamjoin.errors import QueryError
+from streamjoin.explanation import explain
 from streamjoin.expressions import ColumnRef
+from streamjoin.plan import Plans, safe_plans
 from streamjoin.predicates import CallablePredicate, Predicate, column_ref, parse_where
-from streamjoin.safety import SafetyReport, check_safety, purge_steps
-from streamjoin.windows import AllPairs, Between, Path, WindowDeclaration, WindowMatrix
+from streamjoin.safety import SafetyReport, check_safety
+from streamjoin.window_matrix import WindowMatrix
+from streamjoin.windows import AllPairs, Between, Path, WindowDeclaration
 
 Columns: TypeAlias = str | Sequence[str]
 
 CHOICES = {
     "how": ("inner", "left", "right", "full", "left_semi", "left_anti"),
-    "algorithm": ("auto", "hash"),
+    "algorithm": ALGORITHMS,
     "late": ("drop", "insert", "error"),
     "on_violation": ("drop", "keep", "error"),
     "purge": ("eager", "lazy"),
@@ -139,8 +144,11 @@ class Query:
     require_safe: bool = True
     result_time: str | None = None
     equalities: tuple[Equality, ...] = field(init=False)
+    attribute_classes: tuple[AttributeClass, ...] = field(init=False)
     windows: WindowMatrix = field(init=False)
+    window_alternatives: tuple[WindowMatrix, ...] = field(init=False)
     predicate: Predicate | None = field(init=False)
+    chosen_algorithm: Algorithm = field(init=False)
 
     def __post_init__(self) -> None:
         """Refuse nonsense and derive the plain data."""
@@ -153,9 +161,13 @@ class Query:
         self._check_options()
         derive("equalities", self._equalities())
         own = [stream.window_ns for stream in self.streams]
-        derive("windows", WindowMatrix.close(self.stream_names, own, self.within))  # type: ignore[arg-type]
+        alternatives = WindowMatrix.alternatives(self.stream_names, own, self.within)  # type: ignore[arg-type]
+        derive("window_alternatives", alternatives)
+        derive("windows", WindowMatrix.hull(alternatives))
+        derive("attribute_classes", attribute_classes(self.stream_names, self.equalities))
         derive("predicate", self._predicate())
         self._check_connected()
+        derive("chosen_algorithm", choose_algorithm(self))
 
     @property
     def stream_names(self) -> tuple[str, ...]:
@@ -173,24 +185,38 @@ class Query:
         """Say whether the state of every stream stays bounded. Never raises."""
         return check_safety(self)
 
+    def plans(
+        self,
+        *,
+        rates: Mapping[str, float] | None = None,
+        selectivities: Mapping[str, float] | None = None,
+        punctuation_rates: Mapping[str, float] | None = None,
+        schemes: str = "all",
+        purge: str | None = None,
+        limit: int | None = 100,
+    ) -> Plans:
+        """List the safe plans, cheapest first, at most `limit` of them.
+
+        `rates`: rows a second by stream; `selectivities`: by predicate as in `on`; `punctuation_rates`:
+        punctuations a second by scheme ("bid.item_id", "s3.A, C"). `schemes`: use all, or a minimal set.
+
+        >>> a, b = (Stream(name, time="t", punctuations=["x"]) for name in "ab")
+        >>> print(Query([a, b], on=["a.x = b.x"]).plans()[0].root)
+        (a b)
+        """
+        return safe_plans(
+            self,
+            rates=rates or {},
+            selectivities=selectivities or {},
+            punctuation_rates=punctuation_rates or {},
+            schemes=schemes,
+            purge=self.purge if purge is None else purge,
+            limit=limit,
+        )
+
     def explain(self) -> str:
-        """Return the query, its windows after closure and what purges what, as text."""
-        lines = [f"{self.how} join, algorithm {self.algorithm}", "", "streams"]
-        for stream in self.streams:
-            schemes = ", ".join(f"({', '.join(scheme)})" for scheme in stream.schemes) or "none"
-            kept = stream.lifespan_ns
-            lifespan = "" if kept is None else f", lifespan {format_duration(kept)}"
-            lines.append(f"  {stream.name}: time {stream.time}, punctuations {schemes}{lifespan}")
-        lines += ["", "join predicates"]
-        lines += [f"  {equality}" for equality in self.equalities] or ["  none: time alone decides"]
-        lines += [f"  {self.predicate}  (residual)"] if self.predicate else []
-        lines += ["", "windows", *(f"  {line}" for line in self.windows.text().splitlines())]
-        lines += ["", "what purges the state of"]
-        for name in self.stream_names:
-            steps = groupby(purge_steps(self, name), key=lambda step: step.stream)
-            shown = [f"{other} {' or '.join(map(str, means))}" for other, means in steps]
-            lines.append(f"  {name}: {', then '.join(shown) or 'nothing'}")
-        return "\n".join([*lines, "", str(self.check())])
+        """Return the query, its windows after closure, its algorithm and what purges what, as text."""
+        return explain(self)
 
     def __repr__(self) -> str:
         """Return the call that declares it."""
@@ -211,6 +237,8 @@ class Query:
                 raise QueryError(f"{option}: expected one of {list(choices)}, got {value!r}")
         if self.how != "inner" and len(self.streams) > 2:
             raise QueryError(f"how: a join of {len(self.streams)} streams must be 'inner', got {self.how!r}")
+        if self.how != "inner" and self.algorithm not in ("auto", "hash"):
+            raise QueryError(f"algorithm: a {self.how} join is a hash join, got {self.algorithm!r}")
         if not isinstance(self.disorder, InOrder):
             raise QueryError(f"disorder: expected InOrder(), got {self.disorder!r}")
         if not isinstance(self.require_safe, bool):

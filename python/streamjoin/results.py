@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,64 +11,56 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin import _core
+from streamjoin.expressions import ColumnRef
+from streamjoin.inputs import Inputs
 from streamjoin.keys import KeyAttribute
 from streamjoin.output import Output
-from streamjoin.query import Query
 from streamjoin.rows import MISSING, RowRefs, RowStore
-from streamjoin.times import LARGEST, SMALLEST, TimeUnit
+from streamjoin.times import LARGEST, SMALLEST
 
 KINDS = pa.array(["regular", "early", "immediate"])
+
+
+class OutputAttribute(NamedTuple):
+    """Columns of which output punctuations speak together; without `key` nothing is said of single values."""
+
+    refs: tuple[ColumnRef, ...]
+    key: KeyAttribute | None
 
 
 class ResultTables:
     """Builds the tables of an `Output` for one query."""
 
     def __init__(
-        self,
-        query: Query,
-        schemas: Sequence[pa.Schema],
-        stores: Sequence[RowStore],
-        attributes: Sequence[KeyAttribute],
-        unit: TimeUnit,
-        time_type: pa.DataType,
+        self, inputs: Inputs, stores: Sequence[RowStore], attributes: Sequence[OutputAttribute]
     ) -> None:
         """Lay out the tables once."""
+        query, names = inputs.query, inputs.names
         self._stores = stores
-        self._attributes = attributes
-        self._unit = unit
-        self._time_type = time_type
-        self._sides = (0,) if query.how in ("left_semi", "left_anti") else (0, 1)
-        self._has_lifespan = any(stream.lifespan_ns is not None for stream in query.streams)
+        self._unit = inputs.unit
+        self._time_type = inputs.time_type
+        self._time_columns = inputs.time_columns
         self._result_time = query.result_time
-        self._time_columns = [
-            schema.get_field_index(s.time) for s, schema in zip(query.streams, schemas, strict=True)
-        ]
+        self._has_lifespan = any(stream.lifespan_ns is not None for stream in query.streams)
+        self._sides = (0,) if query.how in ("left_semi", "left_anti") else tuple(range(len(names)))
         columns = [
-            [(i, pa.field(f"{name}_{field.name}", field.type)) for i, field in enumerate(schema)]
-            for name, schema in zip(query.stream_names, schemas, strict=True)
+            [pa.field(f"{name}_{field.name}", field.type) for field in schema]
+            for name, schema in zip(names, inputs.schemas, strict=True)
         ]
-        self._row_columns = [(side, i) for side in self._sides for i, _ in columns[side]]
-        fields = [field for side in self._sides for _, field in columns[side]]
+        self._row_columns = [(side, i) for side in self._sides for i in range(len(columns[side]))]
+        fields = [field for side in self._sides for field in columns[side]]
         if self._result_time is not None:
-            fields.append(pa.field(self._result_time, time_type))
+            fields.append(pa.field(self._result_time, self._time_type))
         self._row_schema = pa.schema(fields)
-        every = [field for side in (0, 1) for _, field in columns[side]]
-        names = pa.array(query.stream_names)
-        self._names = names
+        every = [field for own in columns for field in own]
+        self._names = pa.array(names)
         self._violation_schema = pa.schema([pa.field("stream", pa.string()), *every])
         self._late_schema = pa.schema(
             [pa.field("stream", pa.string()), pa.field("late_by", pa.int64()), *every]
         )
-        self._punctuation_types = [
-            [schemas[side].field(ref.column).type for side, ref in enumerate((e.left, e.right))]
-            for e in query.equalities
-        ]
-        # The ends of a range may come from either stream, so they need a type that holds the values of both.
-        self._end_types = [
-            types[0] if types[0] == types[1] else attribute.shared
-            for types, attribute in zip(self._punctuation_types, attributes, strict=True)
-        ]
-        self._punctuation_schema = self._lay_out_punctuations(query)
+        shown = [names[side] for side in self._sides]
+        self._attributes = [_ShownAttribute.of(attribute, inputs, shown) for attribute in attributes]
+        self._punctuation_schema = self._lay_out_punctuations()
         self._empty = Output(
             _empty_table(self._row_schema),
             _empty_table(self._punctuation_schema),
@@ -76,7 +68,7 @@ class ResultTables:
             _empty_table(self._violation_schema),
         )
 
-    def output(self, native: _core.Output) -> Output:
+    def output(self, native: _core.Output | _core.MultiOutput) -> Output:
         """Gather everything that one native call produced. The batches it refers to must still be stored."""
         rows = native.rows
         return Output(
@@ -102,40 +94,33 @@ class ResultTables:
             times.append(spread)
         return self._unit.column(np.maximum.reduce(times), self._time_type, null=None)
 
-    def _lay_out_punctuations(self, query: Query) -> pa.Schema:
-        fields = []
-        for equality, types in zip(query.equalities, self._punctuation_types, strict=True):
-            for side, ref in enumerate((equality.left, equality.right)):
-                if side in self._sides:
-                    fields.append(pa.field(f"{ref.stream}_{ref.column}", types[side]))
-        for equality, end_type in zip(query.equalities, self._end_types, strict=True):
-            name = f"{equality.left.stream}_{equality.left.column}"
-            fields += [pa.field(f"{name}_low", end_type), pa.field(f"{name}_high", end_type)]
+    def _lay_out_punctuations(self) -> pa.Schema:
+        fields = [field for attribute in self._attributes for field in attribute.constants]
+        fields += [field for attribute in self._attributes for field in attribute.ends]
         fields += [pa.field("time", self._time_type), pa.field("kind", pa.string())]
         if self._has_lifespan:
             fields.append(pa.field("until", self._time_type))
         return pa.schema(fields)
 
-    def _punctuations(self, native: _core.Output) -> pa.Table:
+    def _punctuations(self, native: _core.Output | _core.MultiOutput) -> pa.Table:
         kinds, times, untils, attributes = native.take_punctuations()
         if not len(kinds):
             return self._empty.punctuations
-        columns = []
+        constants, ends = list[pa.Array](), list[pa.Array]()
         sayable = np.ones(len(kinds), dtype=np.bool_)
-        for attribute, types, (constant, _, _) in zip(
-            self._attributes, self._punctuation_types, attributes, strict=True
-        ):
-            shown = [attribute.arrow(constant, types[side]) for side in self._sides]
+        spoken = [attribute for attribute in self._attributes if attribute.key is not None]
+        for attribute, (constant, low, high) in zip(spoken, attributes if spoken else (), strict=True):
+            assert attribute.key is not None
+            shown = [attribute.key.arrow(constant, field.type) for field in attribute.constants]
             # A constant that the type of one stream cannot hold stands in the column of the other. If it is
             # in neither, the promise cannot be said: without its constant it would speak of every value.
             somewhere = np.logical_or.reduce([pc.is_valid(c).to_numpy(zero_copy_only=False) for c in shown])
             sayable &= (constant[2] == 0) | somewhere
-            columns += shown
-        for attribute, end_type, (_, low, high) in zip(
-            self._attributes, self._end_types, attributes, strict=True
-        ):
-            columns += [attribute.arrow(end, end_type) for end in (low, high)]
-        columns += [self._times(times), KINDS.take(pa.array(kinds))]
+            constants += shown
+            ends += [attribute.key.arrow(end, attribute.ends[0].type) for end in (low, high)]
+        if not spoken:  # every attribute is `*`
+            constants = [pa.nulls(len(kinds), f.type) for a in self._attributes for f in a.constants]
+        columns = [*constants, *ends, self._times(times), KINDS.take(pa.array(kinds))]
         if self._has_lifespan:
             columns.append(self._times(untils))
         table = pa.Table.from_arrays(columns, schema=self._punctuation_schema)
@@ -148,16 +133,41 @@ class ResultTables:
         sides, batches, numbers, late_by = refused
         if not len(sides):
             return self._empty.late if with_lateness else self._empty.violations
-        rows = np.full((len(sides), 4), MISSING, dtype=np.uint32)
+        rows = np.full((len(sides), len(self._stores), 2), MISSING, dtype=np.uint32)
         place = np.arange(len(sides))
-        rows[place, 2 * sides] = batches
-        rows[place, 2 * sides + 1] = numbers
+        rows[place, sides, 0] = batches
+        rows[place, sides, 1] = numbers
         columns: list[Any] = [self._names.take(pa.array(sides))]
         columns += [pa.array(late_by)] if with_lateness else []
         columns += [store.gather(rows, i) for store in self._stores for i in range(len(store.schema))]
         return pa.Table.from_arrays(
             columns, schema=self._late_schema if with_lateness else self._violation_schema
         )
+
+
+class _ShownAttribute(NamedTuple):
+    """An attribute with its fields in the table of punctuations."""
+
+    key: KeyAttribute | None
+    constants: list[pa.Field]
+    ends: list[pa.Field]
+
+    @staticmethod
+    def of(attribute: OutputAttribute, inputs: Inputs, shown: Sequence[str]) -> _ShownAttribute:
+        types = [inputs.type_of(*ref) for ref in attribute.refs]
+        names = [f"{ref.stream}_{ref.column}" for ref in attribute.refs]
+        constants = [
+            pa.field(name, type_)
+            for name, type_, ref in zip(names, types, attribute.refs, strict=True)
+            if ref.stream in shown
+        ]
+        if attribute.key is None:
+            return _ShownAttribute(None, constants, [])
+        # The ends of a range may come from any stream, so they need a type that holds the values of all.
+        same = all(type_ == types[0] for type_ in types)
+        end_type = types[0] if same else attribute.key.shared
+        ends = [pa.field(f"{names[0]}_{end}", end_type) for end in ("low", "high")]
+        return _ShownAttribute(attribute.key, constants, ends)
 
 
 def _empty_table(schema: pa.Schema) -> pa.Table:

@@ -22,13 +22,14 @@ RowRefs = npt.NDArray[np.uint32]
 
 
 class RowStore:
-    """Stored batches of one stream. `side` is its place among the four columns of result rows."""
+    """Stored batches of one stream. `stream` is its place among the `streams` parts of a result row."""
 
-    def __init__(self, schema: pa.Schema, side: int) -> None:
+    def __init__(self, schema: pa.Schema, stream: int, streams: int) -> None:
         """Start without batches."""
         self.schema = schema
         self.stored_rows = 0
-        self._side = side
+        self._stream = stream
+        self._streams = streams
         self._layouts = [_layout(field.type) for field in schema]
         self._payload = _core.Payload(self._layouts)
         self._batches: dict[int, pa.RecordBatch] = {}
@@ -62,20 +63,20 @@ class RowStore:
         return sum(batch.nbytes for batch in self._batches.values())
 
     def gather(self, rows: RowRefs, column: int) -> pa.Array:
-        """Return a column for result rows (four columns of references); null where this side is missing."""
+        """Return a column for result rows (a batch and a row number per stream); null where missing."""
         field = self.schema.field(column)
         kind, _ = self._layouts[column]
         if kind == "elsewhere":
             return self._take(rows, column)
-        values, offsets, validity, null_count = self._payload.gather(rows, self._side, column)
+        values, offsets, validity, null_count = self._payload.gather(rows, self._stream, column)
         buffers: list[Any] = [validity, offsets, values] if offsets is not None else [validity, values]
         arrow = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
         return pa.Array.from_buffers(field.type, len(rows), arrow, null_count=null_count)
 
     def batch_of(self, refs: RowRefs) -> pa.RecordBatch:
         """Return the rows at these (batch, row) references as one batch."""
-        rows = np.full((len(refs), 4), MISSING, dtype=np.uint32)
-        rows[:, 2 * self._side : 2 * self._side + 2] = refs
+        rows = np.full((len(refs), self._streams, 2), MISSING, dtype=np.uint32)
+        rows[:, self._stream] = refs
         columns = [self.gather(rows, i) for i in range(len(self.schema))]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
 
@@ -101,7 +102,8 @@ class RowStore:
 
     def _take(self, rows: RowRefs, column: int) -> pa.Array:
         """Gather a column that only Arrow itself can: its batches one behind the other, then take."""
-        batches, refs = rows[:, 2 * self._side], rows[:, 2 * self._side + 1].astype(np.int64)
+        parts = rows.reshape(len(rows), self._streams, 2)
+        batches, refs = parts[:, self._stream, 0], parts[:, self._stream, 1].astype(np.int64)
         present = batches != MISSING
         used = [int(number) for number in np.unique(batches[present])]
         type_ = self.schema.field(column).type

@@ -10,9 +10,9 @@ import pytest
 import streamjoin
 
 MODULES = ["streamjoin"] + [
-    f"streamjoin.{module.name}"
-    for module in pkgutil.iter_modules(streamjoin.__path__)
-    if module.name != "_core"
+    module.name
+    for module in pkgutil.walk_packages(streamjoin.__path__, prefix="streamjoin.")
+    if module.name != "streamjoin._core"
 ]
 
 

@@ -1,13 +1,15 @@
 """Windows: declarations set the bounds they say; the closed matrix holds the tightest bounds implied."""
 
 import random
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 from streamjoin.errors import QueryError
-from streamjoin.windows import Between, WindowDeclaration, WindowMatrix, between, follows, path, within
+from streamjoin.window_matrix import WindowMatrix
+from streamjoin.windows import Between, Path, WindowDeclaration, between, follows, path, within
 
 S = 10**9
 
@@ -124,7 +126,7 @@ def test_bounds_do_not_overflow() -> None:
         (lambda: path("a", "b", "c", within=["1 s"]), "2 durations"),
         (lambda: path("a", "b", within="1 s"), "1 durations"),
         (lambda: path("a", "b", "c", within=["1 s", True]), "step 2: expected a duration"),
-        (lambda: path("a", "b", within=["1 s"], both_directions=True), "not supported yet"),
+        (lambda: path("a", "b", within=["1 s"], both_directions=1), "True or False, got 1"),  # type: ignore[arg-type]
     ],
 )
 def test_nonsense_is_refused(make: object, message: str) -> None:
@@ -142,6 +144,44 @@ def test_the_table_is_aligned_and_marks_what_is_inferred() -> None:
     assert len({len(line) for line in lines[:4]}) == 1
     assert lines[1].split() == ["a", ".", "5", "s", "13", "s*"]
     assert close("ab", own={"a": S}).text().splitlines()[2].split() == ["b", "open", "."]
+
+
+# --- Both directions ---------------------------------------------------------------------------------------
+
+
+def alternatives(names: str, *declarations: WindowDeclaration) -> tuple[WindowMatrix, ...]:
+    return WindowMatrix.alternatives(list(names), [None] * len(names), declarations)
+
+
+def test_a_path_in_both_directions_is_two_alternatives_and_their_hull() -> None:
+    both = path("a", "b", "c", within=["5 s", "8 s"], both_directions=True)
+    forwards, backwards = alternatives("abc", both)
+    assert (forwards.lower(0, 2), forwards.upper(0, 2)) == (0, 13 * S)
+    assert (backwards.lower(0, 2), backwards.upper(0, 2)) == (-13 * S, 0)
+    hull = close("abc", both)
+    assert (hull.lower(0, 2), hull.upper(0, 2)) == (-13 * S, 13 * S)
+
+
+def test_both_directions_of_a_pair_are_one_symmetric_window() -> None:
+    [matrix] = alternatives("ab", path("a", "b", within=["5 s"], both_directions=True))
+    assert (matrix.lower(0, 1), matrix.upper(0, 1)) == (-5 * S, 5 * S)
+
+
+def test_a_direction_that_another_window_excludes_is_left_out() -> None:
+    both = path("a", "b", "c", within=["5 s", "8 s"], both_directions=True)
+    [matrix] = alternatives("abc", both, between("a", "c", lower="1 s"))
+    assert (matrix.lower(0, 2), matrix.upper(0, 2)) == (1 * S, 13 * S)
+
+
+def test_directions_that_are_both_excluded_are_a_contradiction() -> None:
+    both = path("a", "b", "c", within=["5 s", "8 s"], both_directions=True)
+    with pytest.raises(QueryError, match="contradict"):
+        alternatives("abc", both, within("a", "b", "20 s"), between("a", "c", lower="14 s"))
+
+
+def test_an_alternative_within_another_is_left_out() -> None:
+    tied = path("a", "b", within=[0], both_directions=True)
+    assert len(alternatives("abc", tied, within("3 s"))) == 1
 
 
 # --- The closure against brute force over small integer times -----------------------------------------------
@@ -192,3 +232,44 @@ def test_closed_bounds_are_the_tightest_that_brute_force_finds(n: int, rounds: i
             mirrored = matrix.upper(j, i)
             assert matrix.lower(i, j) == (None if mirrored is None else -mirrored), where
     assert n == 2 or contradictions > rounds // 100, "the test must meet contradictions too"
+
+
+def test_alternatives_allow_the_times_that_brute_force_finds() -> None:
+    seed = 20240617
+    rng, times = random.Random(seed), times_of(3, 12)
+    several = 0
+    for round_ in range(1000):
+        paths = [
+            Path(tuple(rng.sample("abc", k=size)), tuple(rng.randint(0, 3) for _ in range(size - 1)), True)
+            for size in (3, rng.choice((2, 3)))[: rng.randint(1, 2)]
+        ]
+        bounds = random_bounds(rng, 3) if rng.random() < 0.5 else []
+        legal = np.ones(len(times), dtype=bool)
+        for declaration in (*paths, *bounds):
+            ways = [_all_hold(way, times) for way in declaration.alternatives("abc")]
+            legal &= np.logical_or.reduce(ways)
+        where = f"seed {seed}, round {round_}: {paths}, {bounds}"
+        if not legal.any():
+            with pytest.raises(QueryError, match="contradict"):
+                alternatives("abc", *paths, *bounds)
+            continue
+        matrices = alternatives("abc", *paths, *bounds)
+        several += len(matrices) > 1
+        found = np.zeros(len(times), dtype=bool)
+        for matrix in matrices:
+            way = [
+                Between("abc"[i], "abc"[j], matrix.lower(i, j), matrix.upper(i, j))
+                for i, j in ((0, 1), (0, 2), (1, 2))
+            ]
+            found |= _all_hold(way, times)
+        assert (found == legal).all(), where
+    assert several > 100
+
+
+def _all_hold(bounds: Iterable[Between], times: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    legal = np.ones(len(times), dtype=bool)
+    for bound in bounds:
+        difference = times[:, "abc".index(bound.right)] - times[:, "abc".index(bound.left)]
+        legal &= (bound.lower is None) | (difference >= (bound.lower or 0))
+        legal &= (bound.upper is None) | (difference <= (bound.upper or 0))
+    return legal

@@ -1,0 +1,116 @@
+"""The native side of a join of two streams on values: windows and punctuations, every join type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from streamjoin import _core
+from streamjoin.bound_predicate import bound_predicate
+from streamjoin.errors import DataError, QueryError
+from streamjoin.inputs import Inputs
+from streamjoin.keys import KeyAttribute
+from streamjoin.patterns import ANY, EMPTY, Range
+from streamjoin.results import OutputAttribute
+from streamjoin.rows import RowStore
+
+NativePattern = list[tuple[Any, ...] | None]
+
+
+class BinarySide:
+    """A `_core.BinaryOperator` with the conversion of its arguments."""
+
+    def __init__(self, inputs: Inputs, stores: Sequence[RowStore], variant: str) -> None:
+        """Choose the key types and start the core."""
+        self._inputs = inputs
+        query = inputs.query
+        pairs = [(equality.left, equality.right) for equality in query.equalities]
+        self._attributes = [
+            KeyAttribute.of(*(inputs.type_of(*ref) for ref in (e.left, e.right)), what=str(e))
+            for e in query.equalities
+        ]
+        self.key_columns = [[pair[side].column for pair in pairs] for side in (0, 1)]
+        self.output_attributes = [
+            OutputAttribute(pair, attribute) for pair, attribute in zip(pairs, self._attributes, strict=True)
+        ]
+        predicate = query.predicate
+        self._predicate = None if predicate is None else bound_predicate(predicate, inputs, stores)
+        unit = inputs.unit
+        self.core = _core.BinaryOperator(
+            how=query.how,
+            lower=unit.smallest_at_least(query.windows.lower(0, 1)),
+            upper=unit.largest_at_most(query.windows.upper(0, 1)),
+            late=query.late,
+            on_violation=query.on_violation,
+            implies=tuple(self._implied(side) for side in (0, 1)),
+            lifespans=tuple(unit.largest_at_most(stream.lifespan_ns) for stream in query.streams),
+            key_types=[(attribute.kind, attribute.width) for attribute in self._attributes],
+            null_safe=[equality.null_safe for equality in query.equalities],
+            use_windows=variant != "pjoin",
+            use_punctuations=variant != "wjoin",
+        )
+
+    def push(
+        self, side: int, number: int, rows: pa.RecordBatch, times: npt.NDArray[np.int64]
+    ) -> _core.Output:
+        """Join the rows of a stored batch."""
+        keys = [
+            attribute.native(
+                rows.column(column), what=f"stream {self._inputs.names[side]!r}, column {column!r}"
+            )
+            for attribute, column in zip(self._attributes, self.key_columns[side], strict=True)
+        ]
+        return self.core.push(side, number, times, keys, self._predicate)
+
+    def native_patterns(self, side: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
+        """Return one native pattern per combination of listed values."""
+        name, columns = self._inputs.names[side], self.key_columns[side]
+        for column in pattern:
+            if column not in columns:
+                raise DataError(
+                    f"stream {name!r}, punctuation: "
+                    f"expected patterns of the join attributes {columns}, got {column!r}"
+                )
+        choices: list[list[tuple[Any, ...] | None]] = []
+        for attribute, column in zip(self._attributes, columns, strict=True):
+            given = pattern.get(column, ANY)
+            type_ = self._inputs.type_of(name, column)
+            what = f"stream {name!r}, punctuation of column {column!r}"
+            values = given if isinstance(given, (list, tuple, set, frozenset)) else [given]
+            patterns = [
+                _native_pattern(attribute, value, type_, what) for value in values if value is not EMPTY
+            ]
+            choices.append(
+                list({repr(p): p for p in patterns}.values())
+            )  # a list names each value once; NaN is one value
+        return [list(combination) for combination in product(*choices)]
+
+    def _implied(self, side: int) -> str:
+        """Say which punctuations the rows imply. They must speak of the whole key, not less."""
+        stream = self._inputs.query.streams[side]
+        for option, columns in (("unique", stream.unique_columns), ("clustered", stream.clustered_columns)):
+            if columns is None or not set(columns) <= set(self.key_columns[side]):
+                continue  # of no use to this join; check() says so
+            if option == "clustered" and set(columns) != set(self.key_columns[side]):
+                raise QueryError(
+                    f"stream {stream.name!r}, clustered: "
+                    f"expected all join attributes {self.key_columns[side]}, got {list(columns)}"
+                )
+            return option
+        return "nothing"
+
+
+def _native_pattern(
+    attribute: KeyAttribute, value: Any, type_: pa.DataType, what: str
+) -> tuple[Any, ...] | None:
+    if value is ANY:
+        return None
+    if not isinstance(value, Range):
+        return (attribute.native_scalar(value, type_, what=what),)
+    ends = (value.low, value.high)
+    return tuple(None if end is None else attribute.native_scalar(end, type_, what=what) for end in ends)
