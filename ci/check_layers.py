@@ -31,14 +31,21 @@ BINDINGS_MAY_USE = {"engine", "base"}
 PURE_MODULES = {
     "query",
     "windows",
+    "window_matrix",
+    "attribute_classes",
+    "conjuncts",
+    "algorithms",
+    "explanation",
     "safety",
     "plan",
+    "query_file",
     "durations",
     "patterns",
     "expressions",
     "predicates",
     "errors",
     "disorder",
+    "aggregates",
 }
 NATIVE_MODULE = "_core"
 
