@@ -1,4 +1,4 @@
-"""What Python workers of Spark need to know, set before anything starts a JVM: its workers inherit it for good."""
+"""What Spark's Python workers need to know, set before anything starts a JVM: they inherit it for good."""
 
 from __future__ import annotations
 
