@@ -82,9 +82,7 @@ class BinarySide:
             type_ = self._inputs.type_of(name, column)
             what = f"stream {name!r}, punctuation of column {column!r}"
             values = given if isinstance(given, (list, tuple, set, frozenset)) else [given]
-            patterns = [
-                _native_pattern(attribute, value, type_, what) for value in values if value is not EMPTY
-            ]
+            patterns = _native_patterns(attribute, [v for v in values if v is not EMPTY], type_, what)
             choices.append(
                 list({repr(p): p for p in patterns}.values())
             )  # a list names each value once; NaN is one value
@@ -103,6 +101,14 @@ class BinarySide:
                 )
             return option
         return "nothing"
+
+
+def _native_patterns(
+    attribute: KeyAttribute, values: list[Any], type_: pa.DataType, what: str
+) -> list[tuple[Any, ...] | None]:
+    if not any(value is ANY or isinstance(value, Range) for value in values):
+        return [(value,) for value in attribute.native_scalars(values, type_, what=what)]
+    return [_native_pattern(attribute, value, type_, what) for value in values]
 
 
 def _native_pattern(

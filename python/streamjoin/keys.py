@@ -86,16 +86,29 @@ class KeyAttribute:
             column = pa.array([scalar if scalar.type == plain else scalar.as_py()], type=plain)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{what}: expected a value of type {type_}, got {value!r}") from error
+        return self._scalars(column, what)[0]
+
+    def native_scalars(self, values: list[Any], type_: pa.DataType, *, what: str) -> list[Any]:
+        """Return many values as `native_scalar` does each of them, at a fraction of the cost."""
+        if not any(isinstance(value, pa.Scalar) for value in values):
+            try:
+                return self._scalars(pa.array(values, type=_plain(type_)), what)
+            except (pa.ArrowException, TypeError, ValueError, OverflowError):
+                pass  # the walk below names the value that does not fit
+        return [self.native_scalar(value, type_, what=what) for value in values]
+
+    def _scalars(self, column: pa.Array, what: str) -> list[Any]:
         values, offsets, valid = self.native(column, what=what)
-        if valid is not None:
-            return None
         if self.kind == "bytes":
             assert offsets is not None
-            return values[offsets[0] : offsets[1]].tobytes()
-        if self.kind == "decimal":
-            return values[: self.width].tobytes()
-        number = values[0].item()
-        return number + 0.0 if self.kind == "real" else number  # -0.0 is 0.0
+            found = [values[offsets[i] : offsets[i + 1]].tobytes() for i in range(len(column))]
+        elif self.kind == "decimal":
+            width = self.width
+            found = [values[i * width : (i + 1) * width].tobytes() for i in range(len(column))]
+        else:
+            numbers = values + 0.0 if self.kind == "real" else values  # -0.0 is 0.0
+            found = numbers.tolist()
+        return found if valid is None else [f if v else None for f, v in zip(found, valid, strict=True)]
 
     def arrow(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
         """Return native values as an Arrow column of type `type_`; null where that type has no such value."""

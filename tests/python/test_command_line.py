@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
+import numpy as np
 import pytest
 import streamjoin
+from streamjoin import benchmarks, cli
+from streamjoin.benchmarks import BENCHMARKS
 from streamjoin.cli import COLOURS, _coloured, main
+from streamjoin.progress import Progress
 from streamjoin.query_file import QueryFileError, parse_query
 from streamjoin.windows import between, follows, path, within
 
@@ -147,3 +153,105 @@ def test_a_file_in_a_foreign_encoding_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"on = '\xff'")
     with pytest.raises(QueryFileError, match="cannot be read"):
         streamjoin.query_file.read_query(file)
+
+
+def test_without_a_command_the_help_is_shown_and_the_exit_code_is_2(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main([]) == 2
+    assert "streamjoin check query.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [[], ["check"], ["explain"], ["bench"]])
+def test_every_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--help"])
+    assert stop.value.code == 0
+    text = capsys.readouterr().out
+    assert "example" in text
+    assert f"  streamjoin {(command or ['check'])[0]} " in text
+
+
+def test_the_query_file_of_the_help_is_a_safe_query(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    text = capsys.readouterr().out.partition("a query file:\n")[2]
+    assert parse_query(textwrap.dedent(text)).check().safe
+
+
+def test_bench_without_a_name_lists_the_benchmarks(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert names == list(BENCHMARKS)
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_a_benchmark_runs_and_checks_its_answer(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", name, "--rows", "10000"]) == 0
+    assert BENCHMARKS[name].question in capsys.readouterr().out
+
+
+def test_a_wrong_answer_of_a_benchmark_is_an_error_without_traceback(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(benchmarks, "_count_matches", lambda *arguments: -1)
+    assert main(["bench", "kernel", "--rows", "1000"]) == 1
+    assert "streamjoin: wrong answer: expected -1 pairs, got " in capsys.readouterr().err
+
+
+def test_the_dumb_count_of_matches_is_that_of_nested_loops() -> None:
+    random = np.random.default_rng(7)
+    left, right = ((random.integers(0, 5, n), np.sort(random.integers(0, 40, n))) for n in (60, 50))
+    pairs = sum(
+        lk == rk and abs(rt - lt) <= 7
+        for lk, lt in zip(*left, strict=True)
+        for rk, rt in zip(*right, strict=True)
+    )
+    assert benchmarks._count_matches(left, right, 7) == pairs
+
+
+@pytest.mark.parametrize("arguments", [["bench", "nothing"], ["bench", "join", "--rows", "7"], ["dance"]])
+def test_a_broken_command_exits_with_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_an_interrupt_exits_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(path: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "read_query", interrupted)
+    assert main(["check", "query.toml"]) == 130
+    assert capsys.readouterr().err == "streamjoin: interrupted\n"
+
+
+def test_a_picture_that_cannot_be_written_is_an_error_without_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path, SAFE, "check", "--plot", str(tmp_path / "no" / "graph.svg")) == 2
+    assert capsys.readouterr().err.startswith("streamjoin: ")
+
+
+def test_the_demo_without_spark_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
+    assert main(["demo"]) == 2
+    assert "pip install 'streamjoin[spark,plot]'" in capsys.readouterr().err
+
+
+def test_progress_is_shown_on_a_terminal_alone() -> None:
+    class Screen(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, shown in ((Screen(), True), (io.StringIO(), False)):
+        with Progress("joining", 2, stream) as progress:
+            progress.step()
+            progress.step()
+        assert ("joining [############............] 1/2" in stream.getvalue()) is shown
+        assert bool(stream.getvalue()) is shown

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import streamjoin as sj
+from streamjoin.keys import KeyAttribute
 
 Key = tuple[pa.DataType, list[Any]]
 
@@ -266,3 +267,19 @@ def test_keys_of_several_columns_compare_each_column_by_itself() -> None:
     rows = op.push("b", right).rows.select(["a_x", "a_y", "b_x", "b_y"]).to_pylist()
     found = sorted((tuple(row.values()) for row in rows), key=str)
     assert found == [(1, "p", 1, "p"), (1, None, 1, None)]
+
+
+@pytest.mark.parametrize("key", [*NUMBERS, *TEXTS, *BLOBS, *REALS, *DECIMALS], ids=lambda key: str(key[0]))
+def test_a_list_of_values_is_read_as_its_values_one_by_one(key: Key) -> None:
+    type_, values = key
+    attribute = KeyAttribute.of(type_, type_, what="k")
+    one_by_one = [attribute.native_scalar(value, type_, what="k") for value in values]
+    assert repr(attribute.native_scalars(values, type_, what="k")) == repr(one_by_one)
+    as_scalars = [pa.scalar(value, type_) for value in values]
+    assert repr(attribute.native_scalars(as_scalars, type_, what="k")) == repr(one_by_one)
+
+
+def test_a_list_with_a_value_that_does_not_fit_names_it() -> None:
+    attribute = KeyAttribute.of(pa.int8(), pa.int8(), what="k")
+    with pytest.raises(sj.DataError, match="expected a value of type int8, got 1000"):
+        attribute.native_scalars([1, 2, 1000], pa.int8(), what="k")
