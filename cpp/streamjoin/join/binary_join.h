@@ -84,6 +84,13 @@ class BinaryJoin {
   /// anything has changed.
   void push(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
 
+  /// Stores a row that comes behind `clock`: it meets the rows to come, not those before it. False if it is
+  /// late: nothing from `clock` on can reach it, or its stream has promised its key away and that has been
+  /// acted upon.
+  bool insert_behind(Side side, const RowBatch& batch, size_t row, Time clock, Results& results);
+  /// Emits a late row, if its side is preserved: no match of it can come.
+  void give_up(Side side, RowRef row, Results& results);
+
   /// No row of `side` with this key comes any more.
   void punctuate(Side side, Code key, Time time, Results& results);
   /// The same for every code in low .. high.

@@ -36,7 +36,11 @@ void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& resu
 
   if (rehearsed) order_ = std::move(*rehearsed);
   rows_out_ += rows.size() / streams();
-  results.rows = std::move(rows);
+  if (results.rows.empty()) {
+    results.rows = std::move(rows);
+  } else {
+    results.rows.insert(results.rows.end(), rows.begin(), rows.end());
+  }
   count_refused(stream, batch, results);
   counters_[stream].rows_in += batch.times.size();
   if (!batch.times.empty() && !has_ended(stream)) {
@@ -109,7 +113,7 @@ void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResu
   const Side side = static_cast<Side>(stream);
   Time clock = clocks_[stream];
   for (size_t i = 0; i < batch.times.size(); ++i) {
-    const RowRef row{batch.number, static_cast<uint32_t>(i)};
+    const RowRef row = batch.ref(i);
     if (batch.times[i] < clock) {
       ++counters_[stream].late;
       if (options_.late == LatePolicy::kDrop) {
@@ -139,8 +143,21 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
     for (size_t position = 0; position < keys.size(); ++position)
       keys[position] = batch.keys[position][row.row];
     for (size_t slot = 0; slot < values.size(); ++slot) values[slot] = batch.values[slot].at(row.row);
-    state.insert(time, {batch.number, row.row}, keys, values);
+    state.insert(time, batch.ref(row.row), keys, values);
   }
+}
+
+bool MultiJoin::insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock) {
+  ++counters_[stream].rows_in;
+  const std::vector<Time> clocks(streams(), clock);
+  if (batch.times[row] < matrix_.forget_before(stream, clocks) || has_ended(stream)) {
+    ++counters_[stream].late;
+    return false;
+  }
+  if (batch.unmatchable != nullptr && batch.unmatchable[row] != 0) return true;
+  const Admitted admitted{static_cast<uint32_t>(row), true, clocks_[stream]};
+  store(stream, batch, {&admitted, 1});
+  return true;
 }
 
 void MultiJoin::raise_clock(size_t stream, Time clock) {

@@ -62,6 +62,9 @@ class MultiJoin {
   /// Joins a batch. Throws RefusedBatch under an error policy, and whatever a predicate throws; nothing has
   /// changed then.
   void push(size_t stream, const StreamBatch& batch, MultiResults& results);
+  /// Stores a row that comes behind `clock`: it meets the rows to come, not those before it. False if it is
+  /// late: nothing from `clock` on can reach it, or its stream has ended.
+  bool insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock);
   /// Raises a clock: no row of the stream before `clock` comes any more. A lower one changes nothing.
   void advance(size_t stream, Time clock, MultiResults& results);
   /// No row of the stream comes any more.

@@ -26,7 +26,7 @@ class TupleExtender::View : public TupleView {
 
  private:
   RowRef row(size_t stream, uint32_t node) const {
-    return stream == extender_.origin_ ? RowRef{extender_.batch_->number, node}
+    return stream == extender_.origin_ ? extender_.batch_->ref(node)
                                        : extender_.context_->states[stream]->row(node);
   }
 

@@ -29,22 +29,28 @@ namespace streamjoin {
 struct NumericColumn {
   const int64_t* integers = nullptr;
   const double* reals = nullptr;
-  const uint8_t* valid = nullptr;  // nullptr: none is null
+  const uint8_t* valid = nullptr;        // nullptr: none is null
+  const NumericValue* values = nullptr;  // instead of all the others
 
   NumericValue at(size_t row) const {
+    if (values != nullptr) return values[row];
     if (valid != nullptr && valid[row] == 0) return NumericValue::null();
     return integers != nullptr ? NumericValue::of_integer(integers[row]) : NumericValue::of_real(reals[row]);
   }
 };
 
 /// Rows of one batch, as columns: a code per class of the stream. `unmatchable`, if given, says which rows
-/// can match nothing (a null key, or two keys of one class that differ).
+/// can match nothing (a null key, or two keys of one class that differ); `refs`, if given, where each row's
+/// payload lies: without it row i lies at {number, i}.
 struct StreamBatch {
   uint32_t number;
   std::span<const Time> times;
   std::vector<std::span<const Code>> keys;
   const uint8_t* unmatchable = nullptr;
   std::vector<NumericColumn> values;
+  const RowRef* refs = nullptr;
+
+  RowRef ref(size_t i) const { return refs != nullptr ? refs[i] : RowRef{number, static_cast<uint32_t>(i)}; }
 };
 
 /// Tuples in the making: per stream a node of its state (for the new row: its number in the batch) and a
