@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +13,14 @@ from pyspark.sql.types import DataType, StructField, StructType
 
 import streamjoin as sj
 from streamjoin.aggregates import Aggregate
+from streamjoin.durations import Duration
 from streamjoin.spark import checks, static
 from streamjoin.spark.bucket import rows_schema
 from streamjoin.spark.groups import Groups
-from streamjoin.spark.layout import Layout, choose_bucket_columns, result_schema
+from streamjoin.spark.layout import Layout, result_schema
 from streamjoin.spark.packing import BUCKET, PUNCTUATION, pack_punctuations, pack_rows, unpack
 from streamjoin.spark.processor import OUTPUT, WATCHED, JoinProcessor
+from streamjoin.spark.spread import Spread, choose_spread, microseconds_column, with_slab
 
 MIN_LOG_BYTES = "spark.streamjoin.state.minLogBytes"
 OBSERVED = "streamjoin"
@@ -33,15 +35,17 @@ def join(
     buckets: int | None = None,
     emit: str = "rows",
     aggregate: Aggregate | Sequence[Aggregate] = (),
+    slab: Duration | None = None,
 ) -> DataFrame:
     """Join DataFrames: streaming ones give a streaming DataFrame, static ones a DataFrame with the same rows.
 
     `punctuations`: per stream a DataFrame with the columns of one of its schemes and the time, or a SQL
     condition that picks the rows of the stream which are punctuations. `buckets`: how many operators share
-    the keys; as
-    many as shuffle partitions unless told; fixed by the first run of a streaming query. `emit`: "rows";
-    "rows_and_punctuations" adds the columns `_kind` and `_time`; "all" also shows late rows and violations
-    (`_stream`, `_late_by`). `aggregate`: emit groups instead, each once, when it is complete.
+    the work; as many as shuffle partitions unless told; fixed by the first run of a streaming query. `emit`:
+    "rows"; "rows_and_punctuations" adds the columns `_kind` and `_time`; "all" also shows late rows and
+    violations (`_stream`, `_late_by`). `aggregate`: emit groups instead, each once, when it is complete.
+    `slab`: the length of the slabs of time by which a join is spread that windows bound; chosen from the
+    windows unless told.
     """
     punctuations = {} if punctuations is None else punctuations
     aggregates = (aggregate,) if isinstance(aggregate, Aggregate) else tuple(aggregate)
@@ -57,33 +61,54 @@ def join(
         checks.check_streaming(spark, query)
     if buckets is None:
         buckets = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-    layout = _layout(query, streams, punctuations, buckets, emit, aggregates)
+    spread = choose_spread(
+        query,
+        buckets,
+        streaming=streaming,
+        by=aggregates[0].by if aggregates else None,
+        emit=emit,
+        punctuated=tuple(punctuations),
+        slab=slab,
+    )
+    layout = _layout(query, streams, punctuations, spread, emit, aggregates)
     plumbing = Plumbing(spark, layout, streams, punctuations)
     return plumbing.streaming() if streaming else static.join(plumbing)
 
 
-def explain(query: sj.Query, *, buckets: int, aggregate: Aggregate | Sequence[Aggregate] = ()) -> str:
+def explain(
+    query: sj.Query,
+    *,
+    buckets: int,
+    aggregate: Aggregate | Sequence[Aggregate] = (),
+    emit: str = "rows",
+    punctuations: Collection[str] = (),
+    slab: Duration | None = None,
+) -> str:
     """Return the query's own explanation and how it is spread over Spark's tasks.
+
+    `punctuations`: the streams that get some from outside.
 
     >>> import streamjoin as sj
     >>> streams = [sj.Stream("a", time="t"), sj.Stream("b", time="t")]
     >>> text = explain(sj.Query(streams, on=["a.x = b.y"], within=sj.within("5 s")), buckets=8)
-    >>> text.splitlines()[-1]
-    'spread over 8 buckets by a.x = b.y'
+    >>> print("\\n".join(text.splitlines()[-2:]))
+    streaming: spread over 8 buckets by a.x = b.y
+    static: spread over 8 buckets by a.x = b.y and slabs of 2 min 40 s led by a
     """
     aggregates = (aggregate,) if isinstance(aggregate, Aggregate) else tuple(aggregate)
-    columns = choose_bucket_columns(query, aggregates[0].by if aggregates else None)
-    shared = list(zip(*columns, strict=True))
-    if not shared:
-        spread = "one bucket: no attribute is common to all streams" + (
-            " and the groups" if aggregates else ""
-        )
-        return f"{query.explain()}\n\n{spread}; the whole join runs in one task"
-    names = query.stream_names
-    by = ", ".join(
-        " = ".join(f"{n}.{c}" for n, c in zip(names, attribute, strict=True)) for attribute in shared
-    )
-    return f"{query.explain()}\n\nspread over {buckets} buckets by {by}"
+    lines = [
+        choose_spread(
+            query,
+            buckets,
+            streaming=streaming,
+            by=aggregates[0].by if aggregates else None,
+            emit=emit,
+            punctuated=tuple(punctuations),
+            slab=slab,
+        ).text
+        for streaming in (True, False)
+    ]
+    return f"{query.explain()}\n\nstreaming: {lines[0]}\nstatic: {lines[1]}"
 
 
 class Plumbing:
@@ -128,7 +153,12 @@ class Plumbing:
         """Return the rows of a stream with their bucket, and a mark where a condition picks punctuations."""
         stream = self.layout.query.streams[place]
         frame = self.streams[stream.name]
-        extra = [self.bucket(frame, place, self.layout.bucket_columns[place]).alias(BUCKET)]
+        columns = self.layout.bucket_columns[place]
+        if self.layout.slabs is not None:
+            at = microseconds_column(frame, stream.time)
+            copies = with_slab(frame, self.layout.slabs, place, at, BUCKET, self.layout.buckets)
+            return copies.withColumn(BUCKET, self.bucket(copies, place, columns, F.col(BUCKET)))
+        extra = [self.bucket(frame, place, columns).alias(BUCKET)]
         condition = self.punctuations.get(stream.name)
         if isinstance(condition, str):
             extra.append(F.expr(condition).alias(PUNCTUATION))
@@ -154,12 +184,16 @@ class Plumbing:
             return F.lit(None).cast("int")
         return self.bucket(frame, place, columns)
 
-    def bucket(self, frame: DataFrame, place: int, columns: tuple[str, ...]) -> Column:
+    def bucket(
+        self, frame: DataFrame, place: int, columns: tuple[str, ...], slab: Column | None = None
+    ) -> Column:
         """Return the bucket of a row: equal keys hash alike, whatever the types of their columns."""
         if self.layout.buckets == 1:
             return F.lit(0)
+        number = F.lit(self.layout.buckets)
         keys = [frame[name].cast(t) for name, t in zip(columns, self._key_types, strict=True)]
-        return F.pmod(F.xxhash64(*keys), F.lit(self.layout.buckets)).cast("int")
+        own = F.pmod(F.xxhash64(*keys), number) if keys else F.lit(0)
+        return (own if slab is None else F.pmod(own + F.pmod(slab, number), number)).cast("int")
 
     def result_type(self) -> StructType:
         """Return Spark's type of the results; columns of a stream keep the type they have there."""
@@ -181,13 +215,12 @@ def _layout(
     query: sj.Query,
     streams: Mapping[str, DataFrame],
     punctuations: Punctuations,
-    buckets: int,
+    spread: Spread,
     emit: str,
     aggregates: tuple[Aggregate, ...],
 ) -> Layout:
     schemas = tuple(arrow_schema(streams[name]) for name in query.stream_names)
     operator = sj.Operator(query, schemas=dict(zip(query.stream_names, schemas, strict=True)))
-    columns = choose_bucket_columns(query, aggregates[0].by if aggregates else None)
     output = operator.advance(query.stream_names[0], -(2**62))
     result = (
         Groups(query, aggregates, rows_schema(operator, query)).schema
@@ -197,8 +230,9 @@ def _layout(
     return Layout(
         query=query,
         schemas=schemas,
-        buckets=buckets if columns[0] else 1,
-        bucket_columns=columns,
+        buckets=spread.buckets,
+        bucket_columns=spread.bucket_columns,
+        slabs=spread.slabs,
         punctuation_columns={
             name: _punctuation_columns(query, name, source, streams[name])
             for name, source in punctuations.items()

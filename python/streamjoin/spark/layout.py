@@ -4,8 +4,8 @@
     stream rows --+-- packed by bucket --->  +-- bucket 1: one operator
     punctuations -+   (blobs, shuffled)      +-- ...
 
-A bucket is a share of the keys: rows that can match are in the same one. It is chosen by a hash of the
-attributes that every stream compares (`a.x = b.x = c.x`); a query without such an attribute has one bucket.
+A bucket is a share of the keys, of the time, or of both (`spread`): rows that can match meet in one of them.
+The key is that of attributes that every stream compares (`a.x = b.x = c.x`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,23 @@ KIND, TIME, STREAM, LATE_BY = "_kind", "_time", "_stream", "_late_by"
 
 
 @dataclass(frozen=True)
+class Slabs:
+    """Time cut into slabs of `length` microseconds; each row of stream `leading` is in that of its time.
+
+    `reach`: per stream, how far before and how far behind a row the leading rows stand that it can match.
+    """
+
+    leading: int
+    length: int
+    reach: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
 class Layout:
     """Everything a packing task, a bucket and an unpacking task must agree on.
 
     `punctuation_columns`: per stream with punctuations from outside, the join attributes they speak of.
-    `bucket_columns`: per stream, the columns that choose the bucket; empty where there is but one.
+    `bucket_columns`: per stream, the columns whose values choose the bucket. `slabs`: how its time does.
     """
 
     query: sj.Query
@@ -40,6 +52,7 @@ class Layout:
     emit: str
     aggregates: tuple[Aggregate, ...]
     result: pa.Schema
+    slabs: Slabs | None = None
 
     def operator(self) -> sj.Operator:
         """Return a fresh operator."""
@@ -48,7 +61,9 @@ class Layout:
     @property
     def fingerprint(self) -> str:
         """What a checkpoint must agree on with the query that goes on from it."""
-        plain = repr((self.query, self.schemas, self.buckets, self.bucket_columns, self.aggregates))
+        plain = repr(
+            (self.query, self.schemas, self.buckets, self.bucket_columns, self.slabs, self.aggregates)
+        )
         return hashlib.sha256(plain.encode()).hexdigest()
 
     @property
