@@ -10,7 +10,7 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
     : options_(std::move(options)),
       matrix_(options_.alternatives),
       order_(options_.algorithm, options_.classes, options_.conjuncts),
-      extender_(matrix_),
+      extender_(matrix_, options_.conjuncts),
       counters_(matrix_.streams()),
       clocks_(matrix_.streams(), kBeginning),
       ended_(matrix_.streams()) {
@@ -29,9 +29,9 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
 
 void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& results) {
   const std::vector<Admitted> admitted = admit(stream, batch);
-  // Only a predicate can throw: without one, observations go straight where they belong.
+  // Only a predicate that is called can throw: without one, observations go straight where they belong.
   std::optional<ProbingOrder> rehearsed;
-  if (!options_.conjuncts.empty()) rehearsed = order_;
+  if (extender_.may_throw()) rehearsed = order_;
   std::vector<RowRef> rows = probe(stream, batch, admitted, rehearsed ? *rehearsed : order_);
 
   if (rehearsed) order_ = std::move(*rehearsed);

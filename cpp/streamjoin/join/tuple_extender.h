@@ -1,21 +1,28 @@
 // TupleExtender: finds the results that a new row completes, by extending it stream by stream.
 //
-//   block of tuples     (a7, -, -)  (a8, -, -)          the new rows of stream A
-//     + stream C        (a7, -, c1) (a7, -, c4) ...     each candidate in time with all rows bound so far
-//     + stream B        (a7, b2, c1) ...                predicates run as soon as their streams are bound
+//   level 0   a7  a8                 the new rows of stream A
+//   level 1   c1  c4  c9             + stream C: each with the place of its tuple in the level before
+//              \__ a7   \__ a8
+//   level 2   b2  b3                 + stream B: (a7, c1, b2) (a8, c9, b3)
 //
-// A block holds at most kBlock tuples and is extended to the end before the next one is begun: memory is
-// bounded, predicates see arrays, and results come in the order of the rows. Nothing in the states changes.
+// A level holds the rows of one stream, not whole tuples: what is copied for a candidate is its own row. A
+// candidate is judged while the state is walked, by its time, its keys and the native predicates; predicates
+// that must be called see the whole level. A level holds about kBlock tuples and is extended to the end
+// before it is filled again: memory is bounded, predicates see arrays, and results come in the order of the
+// rows. Nothing in the states changes.
 //
 // Merge (MW-join): rows of a stream are found in its time-sorted list by the period that the rows bound so
-// far leave for it. Mode 1 asks first whether every stream has a row in the new row's period, and passes over
-// the row if one has none; mode 2 joins it. The period comes from the largest bound of all pairs (GCA) or of
-// the streams concerned (LCA); the matrix is checked on what it lets through.
+// far leave for it. Mode 1 sweeps: for each pair of streams a cursor moves over the list of the other with
+// the new rows, to where their periods lie; a new row is passed over if one stream has no row there. Mode 2
+// joins it inside these periods, which shrink with every row bound. The period comes from the largest bound
+// of all pairs (GCA) or of the streams concerned (LCA); the matrix is checked on what is let through.
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "streamjoin/join/probing_order.h"
@@ -53,19 +60,25 @@ struct StreamBatch {
   RowRef ref(size_t i) const { return refs != nullptr ? refs[i] : RowRef{number, static_cast<uint32_t>(i)}; }
 };
 
-/// Tuples in the making: per stream a node of its state (for the new row: its number in the batch) and a
-/// time.
-struct TupleBlock {
-  std::vector<uint32_t> nodes;
+/// Tuples in the making, by the row each has more than those of the level before. A row is its number in the
+/// batch on level 0; above, its node, or its place on the time list where states are not indexed. On level 0
+/// the parent is the number under which the new row was swept.
+struct TupleLevel {
+  std::vector<uint32_t> parents;
+  std::vector<uint32_t> rows;
   std::vector<Time> times;
   std::vector<WindowMatrix::Mask> masks;
 
-  size_t size() const { return masks.size(); }
-  void clear() {
-    nodes.clear();
-    times.clear();
-    masks.clear();
+  size_t size() const { return rows.size(); }
+  void clear();
+  void add(uint32_t parent, uint32_t row, Time time, WindowMatrix::Mask mask) {
+    parents.push_back(parent);
+    rows.push_back(row);
+    times.push_back(time);
+    masks.push_back(mask);
   }
+  /// Keeps tuples whose byte is not zero.
+  void keep(std::span<const uint8_t> holds);
 };
 
 /// What extending needs to know of the join.
@@ -80,8 +93,11 @@ class TupleExtender {
  public:
   static constexpr size_t kBlock = 4096;
 
-  /// The widest window of each stream, and of all.
-  explicit TupleExtender(const WindowMatrix& matrix);
+  /// Of a join with these windows and conjuncts.
+  TupleExtender(const WindowMatrix& matrix, std::span<const Conjunct> conjuncts);
+
+  /// Whether a predicate is called that may throw; native ones never do.
+  bool may_throw() const { return std::ranges::find(natives_, nullptr) != natives_.end(); }
 
   /// Appends the results of the rows `rows` of a batch, m row references each, to `results`. Rows of a state
   /// that are older than limits[stream] are passed over.
@@ -90,24 +106,40 @@ class TupleExtender {
               std::vector<RowRef>& results);
 
  private:
-  class View;
+  class Block;  // a level, as a predicate sees it
+  class Run;    // candidates for one tuple, as a native predicate sees them
 
-  void extend_block(size_t step, TupleBlock& block);
-  template <typename Candidate>
-  void candidates(const ProbingStep& step, const TupleBlock& block, size_t tuple, Candidate&& candidate);
-  Code key_of(const TupleBlock& block, size_t tuple, KeyPlace place) const;
-  Period loose_period(size_t stream, const TupleBlock& block, size_t tuple) const;
-  void periods(size_t stream, const TupleBlock& block, size_t tuple);
-  bool every_stream_has_a_row(Time time) const;
-  void filter(std::span<const size_t> conjuncts, TupleBlock& block);
-  void emit(const TupleBlock& block);
+  void extend_level(size_t level);
+  void filter(std::span<const size_t> conjuncts, size_t level);
+  void append_rows(size_t level, std::vector<RowRef>& rows) const;
+
+  /// Whether every stream may have a row in the period of a new one; merge remembers where.
+  bool is_in_reach(uint32_t row);
+  void enter(size_t level, size_t tuple);
+  Code key_at(size_t level, size_t tuple, KeyPlace place) const;
+
+  // Of the tuple that was entered.
+  void find_in_period(const ProbingStep& step, size_t level, uint32_t tuple);
+  void find_one_by_one(const ProbingStep& step, size_t level, uint32_t tuple);
+  void judge(const ProbingStep& step, Run& run);
+  Period filter_period(size_t stream, size_t level) const;
+  void set_exact_periods(size_t stream, size_t level);
+  Code key_of(KeyPlace place) const;
+
+  WindowMatrix::Mask in_time(Time time, WindowMatrix::Mask mask) const;
+  bool merges() const;
+  bool has_indexes() const { return context_->algorithm == MultiAlgorithm::kHash; }
   Duration width(size_t a, size_t b) const;
+  NumericValue value_of(ValueSlot slot, uint32_t row) const;
+  RowRef reference(size_t stream, uint32_t row) const;
 
   const WindowMatrix& matrix_;
-  size_t streams_;
+  const size_t streams_;
   std::vector<Duration> widest_of_;
-  Duration widest_ = 0;
-  bool uniform_ = true;  // one window for all pairs: a period is exact
+  Duration widest_;
+  bool uniform_ = true;                          // one window for all pairs: the filter's period is exact
+  std::vector<StreamState::Cursor> cursors_;     // by origin and stream
+  std::vector<const NativePredicate*> natives_;  // by conjunct; nullptr where it must be called
 
   // Of the call that is running.
   const ExtensionContext* context_ = nullptr;
@@ -117,11 +149,18 @@ class TupleExtender {
   ProbingOrder* order_ = nullptr;
   const ProbingPlan* plan_ = nullptr;
   std::vector<RowRef>* results_ = nullptr;
-  std::vector<TupleBlock> blocks_;  // one per step
-  std::vector<bool> bound_;
-  std::vector<size_t> bound_list_;
+  std::vector<TupleLevel> levels_;
+  std::vector<size_t> stream_of_;              // by level
+  std::vector<StreamState::Places> in_reach_;  // merge: by new row and stream
+  std::vector<uint32_t> bound_rows_;           // by stream, as `enter` found them
+  std::vector<Time> bound_times_;
+  uint32_t swept_ = 0;           // the number under which the new row of the tuple was swept
   std::vector<Period> periods_;  // by alternative
   std::vector<uint8_t> holds_;
+  std::vector<uint32_t> chosen_rows_;
+  std::vector<Time> chosen_times_;
+  std::vector<WindowMatrix::Mask> chosen_masks_;
+  std::vector<std::pair<std::vector<uint64_t>, std::vector<uint8_t>>> gathered_;  // by slot
 };
 
 }  // namespace streamjoin

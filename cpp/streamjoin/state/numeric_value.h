@@ -10,6 +10,10 @@ namespace streamjoin {
 
 class NumericValue {
  public:
+  static constexpr uint8_t kKinds = 3;
+  static constexpr uint8_t kIntegerKind = 1;
+  static constexpr uint8_t kRealKind = 2;
+
   NumericValue() = default;
   static NumericValue of_integer(int64_t value) { return {static_cast<uint64_t>(value), Kind::kInteger}; }
   static NumericValue of_real(double value) { return {std::bit_cast<uint64_t>(value), Kind::kReal}; }
@@ -26,7 +30,7 @@ class NumericValue {
   uint8_t kind() const { return static_cast<uint8_t>(kind_); }
 
  private:
-  enum class Kind : uint8_t { kNull, kInteger, kReal };
+  enum class Kind : uint8_t { kNull = 0, kInteger = kIntegerKind, kReal = kRealKind };
   NumericValue(uint64_t bits, Kind kind) : bits_(bits), kind_(kind) {}
 
   uint64_t bits_;

@@ -20,10 +20,13 @@ StreamState::StreamState(StreamStateOptions options) : options_(std::move(option
   for (size_t position = 1; position < classes(); ++position) {
     links_.push_back(std::make_unique<Slab<ValueLink>>());
   }
+  if (!options_.indexed) {
+    columns_ = TimeColumns(classes(), options_.value_slots);
+    return;
+  }
   for (size_t slot = 0; slot < options_.value_slots; ++slot) {
     values_.push_back(std::make_unique<Slab<NumericValue>>());
   }
-  if (!options_.indexed) return;
   for (size_t position = 0; position < classes(); ++position) {
     indexes_.push_back(std::make_unique<INodeIndex>());
   }
@@ -67,12 +70,15 @@ uint32_t StreamState::insert(Time time, RowRef row, std::span<const Code> keys,
     if (options_.dictionaries[position] != nullptr)
       options_.dictionaries[position]->reference(keys[position]);
   }
-  if (time_list_.size() == head_ || time_list_.back().time <= time) {
-    time_list_.push_back({time, node});
-  } else {
+  size_t place = time_list_.size();
+  if (place > head_ && time_list_.back().time > time) {
     const auto begin = time_list_.begin() + static_cast<ptrdiff_t>(head_);
-    time_list_.insert(std::upper_bound(begin, time_list_.end(), time, later), {time, node});
+    place = static_cast<size_t>(std::upper_bound(begin, time_list_.end(), time, later) - time_list_.begin());
   }
+  time_list_.insert(time_list_.begin() + static_cast<ptrdiff_t>(place), {time, node});
+  if (!options_.indexed) columns_.insert(place, keys, values);
+  in_order_ &= newest_ <= time;
+  newest_ = std::max(newest_, time);
   ++live_;
   if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
   ++batch_rows_[row.batch];
@@ -84,6 +90,60 @@ std::span<const StreamState::Timed> StreamState::between(Time first, Time last) 
   const auto begin = std::lower_bound(list.begin(), list.end(), first, earlier);
   const auto end = std::upper_bound(begin, list.end(), last, later);
   return {begin, end};
+}
+
+// How many entries from the front satisfy `before`, which holds for a prefix: gallops from the guess.
+template <typename Before>
+size_t StreamState::boundary(uint64_t guess, Before before) const {
+  size_t low = head_;
+  size_t high = time_list_.size();
+  const size_t from = guess < dropped_ ? low : std::clamp<size_t>(guess - dropped_, low, high);
+  if (from < high && before(time_list_[from])) {
+    low = from + 1;
+    for (size_t step = 1; step <= high - low; step *= 2) {
+      if (!before(time_list_[low + step - 1])) {
+        high = low + step - 1;
+        break;
+      }
+      low += step;
+    }
+  } else {
+    high = from;
+    for (size_t step = 1; step <= high - low; step *= 2) {
+      if (before(time_list_[high - step])) {
+        low = high - step + 1;
+        break;
+      }
+      high -= step;
+    }
+  }
+  const auto begin = time_list_.begin();
+  return static_cast<size_t>(std::partition_point(begin + static_cast<ptrdiff_t>(low),
+                                                  begin + static_cast<ptrdiff_t>(high), before) -
+                             begin);
+}
+
+StreamState::Places StreamState::places_between(Time first, Time last, Cursor& cursor) const {
+  const size_t begin = boundary(cursor.begin, [&](const Timed& entry) { return entry.time < first; });
+  const size_t end = boundary(std::max<uint64_t>(cursor.end, begin + dropped_),
+                              [&](const Timed& entry) { return entry.time <= last; });
+  cursor = {begin + dropped_, end + dropped_};
+  return {begin, std::max(begin, end)};
+}
+
+StreamState::Places StreamState::narrowed(Places places, Time first, Time last) const {
+  const auto from = time_list_.begin() + static_cast<ptrdiff_t>(places.begin);
+  const auto to = time_list_.begin() + static_cast<ptrdiff_t>(places.end);
+  const auto begin = std::lower_bound(from, to, first, earlier);
+  const auto end = std::upper_bound(begin, to, last, later);
+  return {static_cast<size_t>(begin - time_list_.begin()), static_cast<size_t>(end - time_list_.begin())};
+}
+
+void StreamState::drop_head() {
+  time_list_.erase(time_list_.begin(), time_list_.begin() + static_cast<ptrdiff_t>(head_));
+  if (!options_.indexed) columns_.erase_front(head_);
+  dropped_ += head_;
+  head_ = 0;
 }
 
 void StreamState::take_out(uint32_t node) {
@@ -106,9 +166,11 @@ size_t StreamState::invalidate_before(Time limit) {
     }
   }
   if (head_ > time_list_.size() / 2 + kSlackRows || head_ == time_list_.size()) {
-    time_list_.erase(time_list_.begin(), time_list_.begin() + static_cast<ptrdiff_t>(head_));
-    head_ = 0;
-    if (time_list_.capacity() > 8 * (time_list_.size() + kSlackRows)) time_list_.shrink_to_fit();
+    drop_head();
+    if (time_list_.capacity() > 8 * (time_list_.size() + kSlackRows)) {
+      time_list_.shrink_to_fit();
+      columns_.shrink_to_fit();
+    }
   }
   return taken;
 }
@@ -183,9 +245,15 @@ void StreamState::sweep_all() {
     indexes_[position]->give_back(false);
   }
   if (purged_listed_ > 0) {
-    time_list_.erase(time_list_.begin(), time_list_.begin() + static_cast<ptrdiff_t>(head_));
-    head_ = 0;
-    std::erase_if(time_list_, [&](const Timed& entry) { return !is_live(entry.node); });
+    drop_head();
+    std::vector<uint32_t> kept;
+    for (uint32_t place = 0; place < time_list_.size(); ++place) {
+      if (!is_live(time_list_[place].node)) continue;
+      time_list_[kept.size()] = time_list_[place];
+      kept.push_back(place);
+    }
+    time_list_.resize(kept.size());
+    if (!options_.indexed) columns_.keep(kept);
     purged_listed_ = 0;
   }
   for (const uint32_t node : dead_) {
@@ -198,7 +266,11 @@ void StreamState::sweep_all() {
     for (const auto& values : values_) values->release(node);
   }
   dead_.clear();
-  if (live_ == 0) dead_.shrink_to_fit();
+  if (live_ == 0) {
+    dead_.shrink_to_fit();
+    newest_ = kBeginning;
+    in_order_ = true;
+  }
 }
 
 }  // namespace streamjoin

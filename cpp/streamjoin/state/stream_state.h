@@ -1,13 +1,13 @@
 // StreamState: the rows of one stream of an m-way join that may still be part of a result.
 //
-//   time list     [t=3 T][t=3 T][t=7 x][t=9 T]        an array sorted by time; a range of it is found by
-//   bisection value lists   class 0: I-Node(180) -> [T] -> [T]   one index and one set of lists per attribute
-//   class,
+//   time list     [t=3 T][t=3 T][t=7 x][t=9 T]         an array sorted by time; a period is a run of it
+//   value lists   class 0: I-Node(180) -> [T] -> [T]   one index and one set of lists per attribute class,
 //                 class 2: I-Node(7)   -> [T] -> [T]   each list in arrival order
 //
 // Where WindowState has one key, a row here has one per class, so links to the second and later classes lie
 // in slabs of their own that hand out the same indices as the slab of T-Nodes. Numeric values for predicates
-// lie beside them in the same way.
+// lie beside them in the same way, where rows are found by key. Without indexes rows are found by time: then
+// keys and values lie in columns beside the time list (time_columns.h).
 //
 // Deletion is lazy: invalidation cuts the head of the time list off, purge marks a row; value lists and slabs
 // let go of dead rows in sweep().
@@ -38,6 +38,7 @@
 #include "streamjoin/state/key_dictionary.h"
 #include "streamjoin/state/nodes.h"
 #include "streamjoin/state/numeric_value.h"
+#include "streamjoin/state/time_columns.h"
 
 namespace streamjoin {
 
@@ -80,6 +81,20 @@ class StreamState {
       at = following;
     }
   }
+  /// The same, where only rows of a period matter: while rows come in order, a list that lies before it is
+  /// not walked, and one that goes on behind it is left there. Others may be visited.
+  template <typename Visitor>
+  void look(size_t position, Code key, Time first, Time last, Visitor visit) const {
+    const INode* list = indexes_[position]->find(key);
+    if (list == nullptr || (in_order_ && nodes_[list->tail()].time < first)) return;
+    for (uint32_t at = list->head; at != kNoNode;) {
+      const uint32_t following = next(position, at);
+      if (following != kNoNode) nodes_.prefetch(following);
+      if (in_order_ && nodes_[at].time > last) return;
+      if (!nodes_[at].is(TNode::kDead)) visit(at);
+      at = following;
+    }
+  }
   void prefetch_key(size_t position, Code key) const { indexes_[position]->prefetch(hash_code(key)); }
 
   /// The time list from the first row at or after `first` to the last one at or before `last`. Purged rows
@@ -87,12 +102,34 @@ class StreamState {
   std::span<const Timed> between(Time first, Time last) const;
   std::span<const Timed> all() const { return {time_list_.data() + head_, time_list_.size() - head_}; }
 
+  /// Places on the time list; they hold until the state changes.
+  struct Places {
+    size_t begin;
+    size_t end;
+  };
+  /// A guess where something lies on the time list. Any guess is allowed; one that is near saves steps, and
+  /// it stays near while rows come at one end and go at the other.
+  struct Cursor {
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+  Places all_places() const { return {head_, time_list_.size()}; }
+  /// What between() gives, found from the cursor, which moves there.
+  Places places_between(Time first, Time last, Cursor& cursor) const;
+  /// The part of `places` that lies in a period.
+  Places narrowed(Places places, Time first, Time last) const;
+  const Timed& listed(size_t place) const { return time_list_[place]; }
+  bool all_listed_live() const { return purged_listed_ == 0; }
+  /// Keys and values by place; only without indexes.
+  const TimeColumns& columns() const { return columns_; }
+
   bool is_live(uint32_t node) const { return !nodes_[node].is(TNode::kDead); }
   Time time(uint32_t node) const { return nodes_[node].time; }
   RowRef row(uint32_t node) const { return nodes_[node].row(); }
   Code key(size_t position, uint32_t node) const {
     return position == 0 ? nodes_[node].key : (*links_[position - 1])[node].key;
   }
+  /// Only with indexes: without, values lie in columns.
   NumericValue value(size_t slot, uint32_t node) const { return (*values_[slot])[node]; }
 
   /// Takes out every live row older than `limit`; returns how many.
@@ -144,6 +181,9 @@ class StreamState {
     return position == 0 ? nodes_[node].is(TNode::kOffValueList)
                          : (*links_[position - 1])[node].off_value_list != 0;
   }
+  template <typename Before>
+  size_t boundary(uint64_t guess, Before before) const;
+  void drop_head();
   uint32_t allocate(Time time, RowRef row, std::span<const Code> keys, std::span<const NumericValue> values);
   void append_to_value_lists(uint32_t node);
   void take_out(uint32_t node);
@@ -152,15 +192,19 @@ class StreamState {
   const StreamStateOptions options_;
   Slab<TNode> nodes_;
   std::vector<std::unique_ptr<Slab<ValueLink>>> links_;      // one per class but the first
-  std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot
+  std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot, where there are indexes
   std::vector<std::unique_ptr<INodeIndex>> indexes_;         // one per class
   std::vector<Timed> time_list_;
+  TimeColumns columns_;
   size_t head_ = 0;             // entries before it are gone
+  uint64_t dropped_ = 0;        // entries that have been cut off the front of the time list
   size_t purged_listed_ = 0;    // dead rows from head_ on
   std::vector<uint32_t> dead_;  // not freed yet
   std::vector<uint32_t> batch_rows_;
   std::vector<uint32_t> empty_batches_;
   size_t live_ = 0;
+  Time newest_ = kBeginning;  // of the rows that came since the state was last empty
+  bool in_order_ = true;      // each of them at or after the one before: value lists are in time order
 };
 
 }  // namespace streamjoin

@@ -28,7 +28,7 @@ size_t StreamState::keys() const {
 }
 
 size_t StreamState::memory_bytes() const {
-  size_t bytes = nodes_.memory_bytes() + time_list_.capacity() * sizeof(Timed) +
+  size_t bytes = nodes_.memory_bytes() + time_list_.capacity() * sizeof(Timed) + columns_.memory_bytes() +
                  (dead_.capacity() + batch_rows_.capacity()) * sizeof(uint32_t);
   for (const auto& links : links_) bytes += links->memory_bytes();
   for (const auto& values : values_) bytes += values->memory_bytes();
@@ -59,12 +59,14 @@ void StreamState::save(ArchiveWriter& out) {
     out.array(keys);
     out.array(following);
   }
-  for (const auto& values : values_) {
+  for (size_t slot = 0; slot < options_.value_slots; ++slot) {
     std::vector<uint64_t> bits;
     std::vector<uint8_t> kinds;
-    for (const Timed& entry : all()) {
-      bits.push_back((*values)[entry.node].bits());
-      kinds.push_back((*values)[entry.node].kind());
+    for (size_t place = head_; place < time_list_.size(); ++place) {
+      const NumericValue number =
+          options_.indexed ? value(slot, time_list_[place].node) : columns_.values(slot, place).at(0);
+      bits.push_back(number.bits());
+      kinds.push_back(number.kind());
     }
     out.array(bits);
     out.array(kinds);
@@ -86,25 +88,27 @@ void StreamState::load(ArchiveReader& in) {
   }
   std::vector<std::vector<uint64_t>> bits;
   std::vector<std::vector<uint8_t>> kinds;
-  for (size_t slot = 0; slot < values_.size(); ++slot) {
+  for (size_t slot = 0; slot < options_.value_slots; ++slot) {
     bits.push_back(in.array<uint64_t>());
     kinds.push_back(in.array<uint8_t>());
     if (bits.back().size() != rows || kinds.back().size() != rows)
       throw DamagedArchive("value columns differ in length");
   }
   std::vector<Code> row_keys(classes());
-  std::vector<NumericValue> row_values(values_.size());
+  std::vector<NumericValue> row_values(options_.value_slots);
   std::vector<uint32_t> nodes;
   for (size_t row = 0; row < rows; ++row) {
     for (size_t position = 0; position < classes(); ++position) row_keys[position] = keys[position][row];
-    for (size_t slot = 0; slot < values_.size(); ++slot) {
+    for (size_t slot = 0; slot < options_.value_slots; ++slot) {
       if (kinds[slot][row] > 2) throw DamagedArchive("a value of no known kind");
       row_values[slot] = NumericValue::of_bits(bits[slot][row], kinds[slot][row]);
     }
     nodes.push_back(allocate(times[row], {0, static_cast<uint32_t>(row)}, row_keys, row_values));
     time_list_.push_back({times[row], nodes.back()});
+    if (!options_.indexed) columns_.insert(row, row_keys, row_values);
   }
   live_ = rows;
+  if (rows > 0) newest_ = times.back();
   batch_rows_.assign(1, static_cast<uint32_t>(rows));
   for (size_t position = 0; position < indexes_.size(); ++position) {
     std::vector<bool> is_head(rows, true);
@@ -123,6 +127,7 @@ void StreamState::load(ArchiveReader& in) {
       for (uint32_t at = static_cast<uint32_t>(row); at != kNoNode; at = following[position][at], ++listed) {
         if (keys[position][at] != list.key) throw DamagedArchive("a value list mixes keys");
         const uint32_t after = following[position][at];
+        in_order_ &= after > at;
         set_next(position, nodes[at], after == kNoNode ? kNoNode : nodes[after]);
         list.set_tail(nodes[at]);
       }
@@ -133,6 +138,9 @@ void StreamState::load(ArchiveReader& in) {
 
 std::string StreamState::validate() const {
   if (const std::string broken = nodes_.validate(); !broken.empty()) return broken;
+  if (!options_.indexed) {
+    if (const std::string broken = columns_.validate(time_list_.size()); !broken.empty()) return broken;
+  }
   size_t live = 0;
   Time before = kBeginning;
   for (const Timed& entry : all()) {

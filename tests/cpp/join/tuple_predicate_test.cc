@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
+#include <random>
 
 namespace streamjoin {
 namespace {
@@ -70,6 +72,76 @@ TEST(TuplePredicate, ANullMakesEveryFormFalse) {
   EXPECT_FALSE(asked(*make_compare({0, 0}, Comparison::kNotEqual, {1, 0}, number(0)), {{number(1)}, {null}}));
   EXPECT_FALSE(asked(*make_distance({0, 0}, {0, 1}, {1, 0}, {1, 1}, number(5)),
                      {{number(0), null}, {number(0), number(0)}}));
+}
+
+/// Rows of stream 1, or of stream 0, beside one row of the other.
+class OneRun : public RunView {
+ public:
+  OneRun(size_t stream, std::vector<NumericValue> bound, std::vector<std::vector<NumericValue>> slots)
+      : stream_(stream), bound_(std::move(bound)), slots_(std::move(slots)) {
+    for (const auto& slot : slots_) {
+      auto& [bits, kinds] = columns_.emplace_back();
+      for (const NumericValue& value : slot) {
+        bits.push_back(value.bits());
+        kinds.push_back(value.kind());
+      }
+    }
+  }
+  size_t stream() const override { return stream_; }
+  NumericValue bound(ValueSlot slot) const override { return bound_[slot.slot]; }
+  ValueRun run(size_t slot) override {
+    const auto& [bits, kinds] = columns_[slot];
+    const auto all = [&](uint8_t kind) {
+      return std::ranges::all_of(kinds, [=](uint8_t each) { return each == kind; });
+    };
+    return {bits.data(), kinds.data(), all(NumericValue::kRealKind), all(NumericValue::kIntegerKind)};
+  }
+
+ private:
+  size_t stream_;
+  std::vector<NumericValue> bound_;
+  std::vector<std::vector<NumericValue>> slots_;
+  std::vector<std::pair<std::vector<uint64_t>, std::vector<uint8_t>>> columns_;
+};
+
+TEST(TuplePredicate, ARunIsJudgedAsItsTuplesAre) {
+  for (uint32_t seed = 0; seed < 2000; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::mt19937 random(seed);
+    const auto upto = [&](int high) { return std::uniform_int_distribution<int>(0, high)(random); };
+    const auto any_number = [&](int kind) {
+      if (kind == 2 && upto(4) == 0) return NumericValue::null();
+      if (kind == 2) kind = upto(1);
+      if (kind == 0) return real(upto(8) / 2.0 - 2);
+      const int64_t extremes[] = {kSmallest, kSmallest + 1, kLargest, kLargest - 1};
+      return number(upto(9) == 0 ? extremes[upto(3)] : upto(8) - 4);
+    };
+    const int kind_of_run = upto(2), kind_of_bound = upto(2);
+    const NumericValue constant = upto(1) == 0 ? number(upto(5) - 1) : real(upto(9) / 2.0 - 1);
+    const auto op = static_cast<Comparison>(upto(5));
+    std::unique_ptr<NativePredicate> predicate;
+    const int form = upto(2);
+    if (form == 0) predicate = make_band({0, 0}, {1, 0}, constant);
+    if (form == 1) predicate = make_compare({0, 0}, op, {1, 0}, constant);
+    if (form == 2) predicate = make_distance({0, 0}, {0, 1}, {1, 0}, {1, 1}, constant);
+    const auto stream = static_cast<size_t>(upto(1));
+    const std::vector<NumericValue> bound{any_number(kind_of_bound), any_number(kind_of_bound)};
+    std::vector<std::vector<NumericValue>> slots(2);
+    for (int n = upto(20); n >= 0; --n) {
+      for (auto& slot : slots) slot.push_back(any_number(kind_of_run));
+    }
+    OneRun run(stream, bound, slots);
+    std::vector<uint8_t> found(slots[0].size(), 1);
+    if (upto(1) == 0) found[0] = 0;
+    std::vector<uint8_t> expected = found;
+    predicate->judge(run, found);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const std::vector<NumericValue> row{slots[0][i], slots[1][i]};
+      const bool holds = asked(*predicate, stream == 0 ? std::vector{row, bound} : std::vector{bound, row});
+      expected[i] = expected[i] != 0 && holds;
+    }
+    ASSERT_EQ(found, expected);
+  }
 }
 
 }  // namespace

@@ -13,7 +13,30 @@ struct PlainRow {
   Time time;
   std::vector<Code> keys;
   RowRef row;
+  NumericValue value;
 };
+
+/// The rows of a period, with their keys and values as the columns have them, are those of the plain list.
+void expect_columns(const StreamState& state, std::vector<PlainRow> plain, Time first, Time last,
+                    StreamState::Cursor& cursor) {
+  std::ranges::stable_sort(plain, {}, &PlainRow::time);
+  std::erase_if(plain, [&](const PlainRow& row) { return row.time < first || last < row.time; });
+  const StreamState::Places places = state.places_between(first, last, cursor);
+  const StreamState::Places same = state.narrowed(state.all_places(), first, last);
+  ASSERT_TRUE(places.begin == same.begin && places.end == same.end);
+  size_t at = 0;
+  for (size_t place = places.begin; place < places.end; ++place) {
+    if (!state.is_live(state.listed(place).node)) continue;
+    ASSERT_LT(at, plain.size());
+    const PlainRow& row = plain[at++];
+    ASSERT_EQ(state.row(state.listed(place).node), row.row);
+    for (size_t p = 0; p < row.keys.size(); ++p) ASSERT_EQ(*state.columns().keys(p, place), row.keys[p]);
+    const NumericValue value = state.columns().values(0, place).at(0);
+    ASSERT_EQ(value.is_null(), row.value.is_null());
+    ASSERT_EQ(value.bits(), row.value.bits());
+  }
+  ASSERT_EQ(at, plain.size());
+}
 
 /// The state beside a plain list of rows.
 void run_seed(uint32_t seed, bool indexed) {
@@ -23,16 +46,20 @@ void run_seed(uint32_t seed, bool indexed) {
   const size_t classes = static_cast<size_t>(upto(3));
   StreamState state({std::vector<KeyDictionary*>(classes, nullptr), 1, indexed});
   std::vector<PlainRow> plain;  // in arrival order
+  StreamState::Cursor cursor;
   Time now = 0;
   for (uint32_t step = 0; step < 600; ++step) {
     const int what = upto(99);
     if (what < 85) {
       now += upto(2);
-      PlainRow row{upto(19) == 0 ? now - upto(9) : now, {}, {step / 7, step % 7}};
+      PlainRow row{upto(19) == 0 ? now - upto(9) : now, {}, {step / 7, step % 7}, {}};
       for (size_t p = 0; p < classes; ++p) row.keys.push_back(upto(4));
-      const NumericValue value = NumericValue::of_integer(step);
+      const NumericValue value = upto(9) == 0 ? NumericValue::null() : NumericValue::of_integer(step);
       const uint32_t node = state.insert(row.time, row.row, row.keys, {&value, 1});
-      EXPECT_EQ(state.value(0, node).integer(), step);
+      if (indexed) {
+        EXPECT_EQ(state.value(0, node).bits(), value.bits());
+      }
+      row.value = value;
       plain.push_back(row);
     } else if (what < 95) {
       const Time limit = now - upto(40);
@@ -61,10 +88,23 @@ void run_seed(uint32_t seed, bool indexed) {
         std::vector<RowRef> found;
         state.look(p, key, [&](uint32_t node) { found.push_back(state.row(node)); });
         ASSERT_EQ(found, expected);
+        const Time first = now - upto(20);
+        const Time last = first + upto(10);
+        const auto outside = [&](Time time) { return time < first || last < time; };
+        std::erase_if(expected, [&](RowRef each) {
+          return std::ranges::any_of(
+              plain, [&](const PlainRow& row) { return row.row == each && outside(row.time); });
+        });
+        found.clear();
+        state.look(p, key, first, last, [&](uint32_t node) {
+          if (!outside(state.time(node))) found.push_back(state.row(node));
+        });
+        ASSERT_EQ(found, expected);
       }
     }
     const Time first = now - upto(20);
     const Time last = first + upto(10);
+    if (!indexed) expect_columns(state, plain, first, last, cursor);
     size_t between = 0;
     for (const auto& entry : state.between(first, last)) between += state.is_live(entry.node);
     ASSERT_EQ(between, std::count_if(plain.begin(), plain.end(), [&](const PlainRow& row) {

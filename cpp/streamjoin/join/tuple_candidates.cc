@@ -1,0 +1,212 @@
+// How TupleExtender finds the rows that may extend a tuple, and judges them where they lie.
+
+#include <algorithm>
+
+#include "streamjoin/join/tuple_extender.h"
+
+namespace streamjoin {
+
+/// A run of places of the time list, or rows that were chosen one by one: their numbers are gathered then.
+class TupleExtender::Run : public RunView {
+ public:
+  Run(TupleExtender& extender, size_t stream, size_t begin)
+      : extender_(extender), stream_(stream), begin_(begin) {}
+
+  size_t stream() const override { return stream_; }
+  NumericValue bound(ValueSlot slot) const override {
+    return extender_.value_of(slot, extender_.bound_rows_[slot.stream]);
+  }
+  ValueRun run(size_t slot) override {
+    if (begin_ != kChosen) return extender_.context_->states[stream_]->columns().values(slot, begin_);
+    if (slot >= extender_.gathered_.size()) extender_.gathered_.resize(slot + 1);
+    auto& [bits, kinds] = extender_.gathered_[slot];
+    bits.clear();
+    kinds.clear();
+    ValueRun gathered{.bits = nullptr, .kinds = nullptr, .all_real = true, .all_integer = true};
+    for (const uint32_t row : extender_.chosen_rows_) {
+      const NumericValue value = extender_.value_of({stream_, slot}, row);
+      bits.push_back(value.bits());
+      kinds.push_back(value.kind());
+      gathered.all_real &= value.kind() == NumericValue::kRealKind;
+      gathered.all_integer &= value.is_integer();
+    }
+    gathered.bits = bits.data();
+    gathered.kinds = kinds.data();
+    return gathered;
+  }
+
+  static constexpr size_t kChosen = ~size_t{0};
+
+ private:
+  TupleExtender& extender_;
+  size_t stream_;
+  size_t begin_;
+};
+
+bool TupleExtender::merges() const {
+  return context_->algorithm == MultiAlgorithm::kMergeGca || context_->algorithm == MultiAlgorithm::kMergeLca;
+}
+
+Duration TupleExtender::width(size_t a, size_t b) const {
+  return context_->algorithm == MultiAlgorithm::kMergeGca ? widest_ : std::min(widest_of_[a], widest_of_[b]);
+}
+
+bool TupleExtender::is_in_reach(uint32_t row) {
+  const Time time = batch_->times[row];
+  const size_t before = in_reach_.size();
+  if (merges()) in_reach_.resize(before + streams_);
+  for (size_t stream = 0; stream < streams_; ++stream) {
+    if (stream == origin_) continue;
+    const StreamState& state = *context_->states[stream];
+    StreamState::Places places = state.all_places();
+    const Duration wide = width(stream, origin_);
+    const Time first = wide == kEnd ? kBeginning : subtract_saturating(time, wide);
+    const Time last = wide == kEnd ? kEnd : add_saturating(time, wide);
+    bool reached = places.begin < places.end && state.listed(places.end - 1).time >= first &&
+                   state.listed(places.begin).time <= last;
+    if (reached && merges()) {
+      if (wide != kEnd) places = state.places_between(first, last, cursors_[origin_ * streams_ + stream]);
+      in_reach_[before + stream] = places;
+      reached = places.begin < places.end;
+    }
+    if (reached) continue;
+    in_reach_.resize(before);
+    return false;
+  }
+  return true;
+}
+
+void TupleExtender::find_in_period(const ProbingStep& step, size_t level, uint32_t tuple) {
+  const StreamState& state = *context_->states[step.stream];
+  StreamState::Places places = in_reach_[swept_ * streams_ + step.stream];
+  Period period = level == 0 ? Period{} : filter_period(step.stream, level);
+  period.first = std::max(period.first, limits_[step.stream]);
+  if (period.empty()) return;
+  places = state.narrowed(places, period.first, period.last);
+  if (places.begin == places.end) return;
+
+  holds_.assign(places.end - places.begin, 1);
+  if (!state.all_listed_live()) {
+    for (size_t i = 0; i < holds_.size(); ++i) holds_[i] = state.is_live(state.listed(places.begin + i).node);
+  }
+  for (const KeyCheck& check : step.checks) {
+    const Code key = key_of(check.equals);
+    const Code* const keys = state.columns().keys(check.position, places.begin);
+    for (size_t i = 0; i < holds_.size(); ++i)
+      holds_[i] = static_cast<uint8_t>(holds_[i] & uint8_t{keys[i] == key});
+  }
+  Run run(*this, step.stream, places.begin);
+  judge(step, run);
+
+  const WindowMatrix::Mask mask = levels_[level].masks[tuple];
+  TupleLevel& next = levels_[level + 1];
+  if (!uniform_) set_exact_periods(step.stream, level);
+  for (size_t i = 0; i < holds_.size(); ++i) {
+    if (holds_[i] == 0) continue;
+    const Time time = state.listed(places.begin + i).time;
+    const WindowMatrix::Mask fitting = uniform_ ? mask : in_time(time, mask);
+    if (fitting != 0) next.add(tuple, static_cast<uint32_t>(places.begin + i), time, fitting);
+  }
+}
+
+void TupleExtender::find_one_by_one(const ProbingStep& step, size_t level, uint32_t tuple) {
+  const StreamState& state = *context_->states[step.stream];
+  const WindowMatrix::Mask mask = levels_[level].masks[tuple];
+  const Time limit = limits_[step.stream];
+  chosen_rows_.clear();
+  chosen_times_.clear();
+  chosen_masks_.clear();
+  set_exact_periods(step.stream, level);
+  const auto consider = [&](uint32_t row, Time time) {
+    const WindowMatrix::Mask fitting = in_time(time, mask);
+    if (fitting == 0 || time < limit) return;
+    for (const KeyCheck& check : step.checks) {
+      const Code key =
+          has_indexes() ? state.key(check.position, row) : *state.columns().keys(check.position, row);
+      if (key != key_of(check.equals)) return;
+    }
+    chosen_rows_.push_back(row);
+    chosen_times_.push_back(time);
+    chosen_masks_.push_back(fitting);
+  };
+  if (step.by == ProbingStep::By::kIndex) {
+    const Period period = filter_period(step.stream, level);
+    state.look(step.probe.position, key_of(step.probe.equals), period.first, period.last,
+               [&](uint32_t node) { consider(node, state.time(node)); });
+  } else if (step.by == ProbingStep::By::kPeriod) {
+    const Period period = filter_period(step.stream, level);
+    if (period.empty()) return;
+    for (const StreamState::Timed& entry : state.between(period.first, period.last)) {
+      if (state.is_live(entry.node)) consider(entry.node, entry.time);
+    }
+  } else {
+    const StreamState::Places places = state.all_places();
+    for (size_t place = places.begin; place < places.end; ++place) {
+      const StreamState::Timed& entry = state.listed(place);
+      if (state.is_live(entry.node)) consider(static_cast<uint32_t>(place), entry.time);
+    }
+  }
+  holds_.assign(chosen_rows_.size(), 1);
+  Run run(*this, step.stream, Run::kChosen);
+  judge(step, run);
+  TupleLevel& next = levels_[level + 1];
+  for (size_t i = 0; i < holds_.size(); ++i) {
+    if (holds_[i] != 0) next.add(tuple, chosen_rows_[i], chosen_times_[i], chosen_masks_[i]);
+  }
+}
+
+void TupleExtender::judge(const ProbingStep& step, Run& run) {
+  for (const size_t conjunct : step.conjuncts) {
+    if (natives_[conjunct] != nullptr && !holds_.empty()) natives_[conjunct]->judge(run, holds_);
+  }
+}
+
+// Where the filter of the algorithm lets rows through; for hash it is the same as for LCA.
+Period TupleExtender::filter_period(size_t stream, size_t level) const {
+  Period period;
+  for (size_t number = 0; number <= level; ++number) {
+    const size_t other = stream_of_[number];
+    const Duration wide = width(stream, other);
+    if (wide == kEnd) continue;
+    period.first = std::max(period.first, subtract_saturating(bound_times_[other], wide));
+    period.last = std::min(period.last, add_saturating(bound_times_[other], wide));
+  }
+  return period;
+}
+
+void TupleExtender::set_exact_periods(size_t stream, size_t level) {
+  for (size_t k = 0; k < periods_.size(); ++k) {
+    periods_[k] = {};
+    for (size_t number = 0; number <= level; ++number) {
+      matrix_.narrow(k, stream, stream_of_[number], bound_times_[stream_of_[number]], periods_[k]);
+    }
+  }
+}
+
+WindowMatrix::Mask TupleExtender::in_time(Time time, WindowMatrix::Mask mask) const {
+  for (size_t k = 0; k < periods_.size(); ++k) {
+    if (!periods_[k].contains(time)) mask &= ~(WindowMatrix::Mask{1} << k);
+  }
+  return mask;
+}
+
+Code TupleExtender::key_of(KeyPlace place) const {
+  const uint32_t row = bound_rows_[place.stream];
+  if (place.stream == origin_) return batch_->keys[place.position][row];
+  const StreamState& state = *context_->states[place.stream];
+  return has_indexes() ? state.key(place.position, row) : *state.columns().keys(place.position, row);
+}
+
+NumericValue TupleExtender::value_of(ValueSlot slot, uint32_t row) const {
+  if (slot.stream == origin_) return batch_->values[slot.slot].at(row);
+  const StreamState& state = *context_->states[slot.stream];
+  return has_indexes() ? state.value(slot.slot, row) : state.columns().values(slot.slot, row).at(0);
+}
+
+RowRef TupleExtender::reference(size_t stream, uint32_t row) const {
+  if (stream == origin_) return batch_->ref(row);
+  const StreamState& state = *context_->states[stream];
+  return state.row(has_indexes() ? row : state.listed(row).node);
+}
+
+}  // namespace streamjoin
