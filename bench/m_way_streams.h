@@ -1,0 +1,152 @@
+// Streams and runs for the questions about joins of m streams, as in the W-join paper: exponential gaps, keys
+// from a small set, and the service time of a row.
+//
+//   in_turns   a row of each stream in turn, whatever its time: a slow stream runs ahead of the others, and
+//              states hold rows that no window reaches yet (the paper reads its streams so)
+//   by_time    rows as they happen
+//
+// A join is anything with `size_t push(size_t stream, uint32_t row, Time, Code)`, which returns how many
+// results the row completed. Every run counts them, so that joins judge each other.
+
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "bench_join.h"
+#include "streamjoin/join/multi_join.h"
+
+namespace streamjoin::bench {
+
+inline constexpr Duration kSecondUs = 1'000'000;
+
+struct TimedRow {
+  size_t stream;
+  uint32_t row;  // its number in the stream
+  Time time;
+  Code key;
+};
+
+struct StreamsOptions {
+  std::vector<double> rates;  // rows a second
+  size_t rows_each = 0;       // of every stream; or
+  double seconds = 0;         // the length of every stream
+  uint64_t keys = 10;
+  uint64_t seed = 7;
+};
+
+/// Every stream by itself, in time order; the same on every machine.
+inline std::vector<std::vector<TimedRow>> make_streams(const StreamsOptions& options) {
+  std::vector<std::vector<TimedRow>> streams(options.rates.size());
+  std::mt19937_64 random(options.seed);
+  for (size_t stream = 0; stream < streams.size(); ++stream) {
+    double now = 0;
+    for (uint32_t row = 0;; ++row) {
+      const double even = (static_cast<double>(random() >> 11) + 1) * 0x1.0p-53;
+      now += -std::log(even) / options.rates[stream] * kSecondUs;
+      if (options.rows_each > 0 ? row >= options.rows_each : now >= options.seconds * kSecondUs) break;
+      streams[stream].push_back(
+          {stream, row, static_cast<Time>(now), static_cast<Code>(slot_of(random(), options.keys))});
+    }
+  }
+  return streams;
+}
+
+inline std::vector<TimedRow> in_turns(const std::vector<std::vector<TimedRow>>& streams) {
+  std::vector<TimedRow> rows;
+  size_t longest = 0;
+  for (const auto& stream : streams) longest = std::max(longest, stream.size());
+  for (size_t row = 0; row < longest; ++row) {
+    for (const auto& stream : streams) {
+      if (row < stream.size()) rows.push_back(stream[row]);
+    }
+  }
+  return rows;
+}
+
+inline std::vector<TimedRow> by_time(const std::vector<std::vector<TimedRow>>& streams) {
+  std::vector<TimedRow> rows;
+  for (const auto& stream : streams) rows.insert(rows.end(), stream.begin(), stream.end());
+  std::ranges::stable_sort(rows, {}, &TimedRow::time);
+  return rows;
+}
+
+using UpperBounds = std::vector<std::vector<std::optional<Duration>>>;
+
+/// One window for all pairs.
+inline UpperBounds one_window(size_t streams, Duration window) {
+  UpperBounds uppers(streams, std::vector<std::optional<Duration>>(streams, window));
+  for (size_t stream = 0; stream < streams; ++stream) uppers[stream][stream] = 0;
+  return uppers;
+}
+
+/// MultiJoin, a row a call. Keys are compared (nested loop, merge) or looked up (hash).
+class OperatorRun {
+ public:
+  OperatorRun(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives)
+      : join_(options(algorithm, std::move(alternatives)), {nullptr}) {}
+
+  size_t push(const TimedRow& row) {
+    batch_.number = row.row;
+    batch_.times = {&row.time, 1};
+    batch_.keys.assign(1, {&row.key, 1});
+    results_.rows.clear();
+    join_.push(row.stream, batch_, results_);
+    return results_.rows.size() / join_.streams();
+  }
+  const MultiJoin& join() const { return join_; }
+
+ private:
+  static MultiJoinOptions options(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives) {
+    MultiJoinOptions options;
+    options.algorithm = algorithm;
+    options.classes.assign(alternatives[0].size(), {0});
+    options.value_slots.assign(alternatives[0].size(), 0);
+    options.alternatives = std::move(alternatives);
+    return options;
+  }
+
+  MultiJoin join_;
+  StreamBatch batch_{};
+  MultiResults results_;
+};
+
+/// What a run took: processor seconds of each stretch of rows, and the results of all.
+struct RunTimes {
+  std::vector<double> stretches;
+  size_t rows = 0;
+  size_t results = 0;
+
+  double seconds() const { return std::accumulate(stretches.begin(), stretches.end(), 0.0); }
+  double rows_per_second() const { return static_cast<double>(rows) / seconds(); }
+  double service_us() const { return 1e6 / rows_per_second(); }
+  /// Service time of the last quarter of the stretches beside that of the second.
+  double growth() const {
+    const auto of_quarter = [&](size_t quarter) {
+      const size_t from = stretches.size() * quarter / 4;
+      const size_t to = stretches.size() * (quarter + 1) / 4;
+      double sum = 0;
+      for (size_t i = from; i < to; ++i) sum += stretches[i];
+      return sum / static_cast<double>(std::max<size_t>(1, to - from));
+    };
+    return of_quarter(3) / of_quarter(1);
+  }
+};
+
+template <typename Join>
+RunTimes run_rows(Join&& join, const std::vector<TimedRow>& rows, size_t stretch = 1000) {
+  RunTimes times;
+  times.rows = rows.size();
+  for (size_t begin = 0; begin < rows.size(); begin += stretch) {
+    const size_t end = std::min(rows.size(), begin + stretch);
+    times.stretches.push_back(seconds_of([&] {
+      for (size_t at = begin; at < end; ++at) times.results += join.push(rows[at]);
+    }));
+  }
+  return times;
+}
+
+}  // namespace streamjoin::bench
