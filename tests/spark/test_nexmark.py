@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import streamjoin as sj
@@ -13,7 +14,7 @@ from feed import rows_of
 from pyspark.sql import DataFrame, SparkSession
 from streamjoin import spark as sjs
 from streamjoin.spark.demo import QUERY
-from streamjoin.spark.nexmark import Site
+from streamjoin.spark.nexmark import NexmarkSource, Site
 
 SITE = Site(seed=4, round_us=60_000_000, open_rounds=10, disorder_us=0)
 
@@ -86,3 +87,21 @@ def test_bad_options_are_named(spark: SparkSession) -> None:
         load(spark.read, "bids")
     with pytest.raises(Exception, match="seed: expected a number that is not negative, got 'x'"):
         load(spark.read, "bid", seed="x").collect()
+    with pytest.raises(Exception, match="rate: expected events a second, more than none, got '0'"):
+        load(spark.read, "bid", rate="0").collect()
+
+
+def test_rate_and_disorder_are_those_asked_for() -> None:
+    options = {"stream": "bid", "events": "5000", "rate": "500", "disorder_seconds": "2"}
+    late = NexmarkSource(options)._site()
+    plain = NexmarkSource({**options, "disorder_seconds": "0"})._site()
+    in_order, moved = (
+        np.array(site.rows("bid", 0, 100).column("date_time").cast(pa.int64())) for site in (plain, late)
+    )
+    assert (np.diff(in_order) > 0).all()
+    assert in_order[-1] - in_order[0] < 10_000_000 <= in_order[-1] - in_order[0] + 2_000_000  # 5000 at 500/s
+    delays = in_order - moved
+    assert delays.min() >= 0
+    assert 1_900_000 < delays.max() <= 2_000_000
+    assert (np.diff(moved) < 0).any()
+    assert NexmarkSource({"stream": "bid"})._site().round_us == 60_000_000

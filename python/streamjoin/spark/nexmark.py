@@ -2,11 +2,14 @@
 
     spark.readStream.format("nexmark").option("stream", "bid").option("events_per_batch", 1000).load()
 
-Of 50 events 1 is a person, 3 are auctions and 46 are bids, as usual for this benchmark; `closing` gives
-the end of each
-auction, the punctuation of its bids. Every stream is made from the same sequence of events, so they fit
-each other. Event
-`n` is the same in every run with the same seed: nothing is stored, and any part can be made again.
+Of 50 events 1 is a person, 3 are auctions and 46 are bids, as usual for this benchmark; `closing` gives the
+end of each auction, the punctuation of its bids. Every stream is made from the same sequence of events, so
+they fit each other. Event `n` is the same in every run with the same seed: nothing is stored, and any part
+can be made again.
+
+Options: `stream`; `seed`; `events`, how many in all (a streaming source without it goes on for ever);
+`events_per_batch` of a micro-batch; `rate`, events a second of event time; `open_rounds`, the longest
+auction in rounds of 50 events; `disorder_seconds`, how late an event may be.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ from pyspark.sql.types import StructType
 import streamjoin as sj
 
 SCHEMAS = {
-    "person": "id long, name string, city string, state string, date_time timestamp",
-    "auction": "id long, item_name string, initial_bid long, date_time timestamp, expires timestamp, "
-    "seller long, category long",
-    "bid": "auction long, bidder long, price long, channel string, date_time timestamp",
+    "person": "id long, name string, email_address string, credit_card string, city string, state string, "
+    "date_time timestamp, extra string",
+    "auction": "id long, item_name string, description string, initial_bid long, reserve long, "
+    "date_time timestamp, expires timestamp, seller long, category long, extra string",
+    "bid": "auction long, bidder long, price long, channel string, url string, date_time timestamp, "
+    "extra string",
     "closing": "auction long, date_time timestamp",
 }
 EVENTS = 50  # of one round: 1 person, 3 auctions, 46 bids
@@ -90,21 +95,33 @@ class Site:
 
     def _persons(self, rounds: npt.NDArray[np.int64]) -> pa.RecordBatch:
         home = self._below(2, rounds, len(STATES))
+        name = NAMES[self._below(3, rounds, len(NAMES))]
         return _batch(
             "person",
-            [rounds, NAMES[self._below(3, rounds, len(NAMES))], CITIES[home], STATES[home]],
-            [self._late(4, rounds, self._time(rounds, np.zeros_like(rounds)))],
+            id=rounds,
+            name=name,
+            email_address=_joined(np.char.lower(name), "@", rounds.astype(str), ".example"),
+            credit_card=np.char.zfill(self._below(16, rounds, 10**16).astype(str), 16),
+            city=CITIES[home],
+            state=STATES[home],
+            date_time=self._late(4, rounds, self._time(rounds, np.zeros_like(rounds))),
         )
 
     def _auctions(self, rounds: npt.NDArray[np.int64]) -> pa.RecordBatch:
         ids = (rounds[:, None] * AUCTIONS + np.arange(AUCTIONS)).ravel()
         opened = self._time(ids // AUCTIONS, 1 + ids % AUCTIONS)
-        names = np.char.add("item ", ids.astype(str))
-        seller = self._below(5, ids, ids // AUCTIONS + 1)
+        first = 1 + self._below(6, ids, 100)
         return _batch(
             "auction",
-            [ids, names, 1 + self._below(6, ids, 100)],
-            [self._late(7, ids, opened), self._ends(ids), seller, 10 + self._below(8, ids, 5)],
+            id=ids,
+            item_name=_joined("item ", ids.astype(str)),
+            description=_joined("number ", ids.astype(str), ", as good as new"),
+            initial_bid=first,
+            reserve=first + self._below(17, ids, 100),
+            date_time=self._late(7, ids, opened),
+            expires=self._ends(ids),
+            seller=self._below(5, ids, ids // AUCTIONS + 1),
+            category=10 + self._below(8, ids, 5),
         )
 
     def _ends(self, auctions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -113,8 +130,7 @@ class Site:
     def _bids(self, rounds: npt.NDArray[np.int64]) -> pa.RecordBatch:
         numbers = (rounds[:, None] * BIDS + np.arange(BIDS)).ravel()
         now = numbers // BIDS
-        # A bid is on an auction that opened at most `open_rounds` ago; if that has closed, on one of this
-        # round.
+        # On an auction that opened at most `open_rounds` ago; if that has closed, on one of this round.
         age = np.minimum(self._below(9, numbers, self.open_rounds + 1), now)
         auction = (now - age) * AUCTIONS + self._below(10, numbers, AUCTIONS)
         closed = age > self._length(auction)
@@ -122,34 +138,49 @@ class Site:
         times = self._time(now, 1 + AUCTIONS + numbers % BIDS)
         return _batch(
             "bid",
-            [auction, self._below(12, numbers, now + 1), 100 + self._below(13, numbers, 10_000)],
-            [CHANNELS[self._below(14, numbers, len(CHANNELS))], self._late(15, numbers, times)],
+            auction=auction,
+            bidder=self._below(12, numbers, now + 1),
+            price=100 + self._below(13, numbers, 10_000),
+            channel=CHANNELS[self._below(14, numbers, len(CHANNELS))],
+            url=_joined("https://auction.example/item.htm?id=", auction.astype(str)),
+            date_time=self._late(15, numbers, times),
         )
 
     def _closings(self, rounds: npt.NDArray[np.int64]) -> pa.RecordBatch:
         """Return the closings that fall into these rounds, in time order, behind the last possible bid."""
         if not len(rounds):
-            return _batch("closing", [rounds, rounds], [])
+            return _batch("closing", auction=rounds, date_time=rounds)
         first = max(0, int(rounds[0]) - self.open_rounds)
         ids = np.arange(first * AUCTIONS, (int(rounds[-1]) + 1) * AUCTIONS, dtype=np.int64)
         closing = ids // AUCTIONS + self._length(ids)
         ids = ids[(closing >= rounds[0]) & (closing <= rounds[-1])]
         ids = ids[np.argsort(self._ends(ids), kind="stable")]
-        return _batch("closing", [ids, self._ends(ids)], [])
+        return _batch("closing", auction=ids, date_time=self._ends(ids))
 
 
-def _batch(stream: str, columns: list[Any], more: list[Any]) -> pa.RecordBatch:
-    fields = [part.strip().split(" ") for part in SCHEMAS[stream].split(",")]
+def _joined(*parts: Any) -> npt.NDArray[np.str_]:
+    """Return texts put together, one a row."""
+    text: Any = parts[0]
+    for part in parts[1:]:
+        text = np.char.add(text, part)
+    return np.asarray(text)
+
+
+def _batch(stream: str, **columns: npt.NDArray[Any]) -> pa.RecordBatch:
+    """Return columns in the stream's schema; `extra` is empty, it only fills up rows in the benchmark."""
     types = {"long": pa.int64(), "string": pa.string(), "timestamp": pa.timestamp("us", "UTC")}
-    arrays = [
-        pa.array(
-            column.tolist() if kind == "string" else column,
-            pa.int64() if kind == "timestamp" else types[kind],
-        )
-        for column, (_, kind) in zip([*columns, *more], fields, strict=True)
-    ]
-    cast = [array.cast(types[kind]) for array, (_, kind) in zip(arrays, fields, strict=True)]
-    return pa.record_batch(cast, names=[name for name, _ in fields])
+    rows = len(next(iter(columns.values())))
+    arrays, names = [], []
+    for name, kind in (part.strip().split(" ") for part in SCHEMAS[stream].split(",")):
+        if name == "extra":
+            array = pa.repeat(pa.scalar("", pa.string()), rows)
+        elif kind == "string":
+            array = pa.array(columns[name].tolist(), pa.string())
+        else:
+            array = pa.array(columns[name], pa.int64()).cast(types[kind])
+        arrays.append(array)
+        names.append(name)
+    return pa.record_batch(arrays, names=names)
 
 
 @dataclass
@@ -161,8 +192,7 @@ class Rounds(InputPartition):
 
 
 class NexmarkSource(DataSource):
-    """The data source. Options: stream, seed, events, events_per_batch, round_seconds, open_rounds,
-    disorder_seconds."""
+    """The data source; its options are those of the module's text."""
 
     @classmethod
     def name(cls) -> str:
@@ -196,10 +226,20 @@ class NexmarkSource(DataSource):
             raise sj.QueryError(f"nexmark, {option}: expected a number that is not negative, got {text!r}")
         return int(text)
 
+    def _rate(self) -> float:
+        text = self.options.get("rate", str(EVENTS / 60))
+        try:
+            rate = float(text)
+        except ValueError:
+            rate = 0.0
+        if not 0 < rate < float("inf"):
+            raise sj.QueryError(f"nexmark, rate: expected events a second, more than none, got {text!r}")
+        return rate
+
     def _site(self) -> Site:
         return Site(
             seed=self._number("seed", 1),
-            round_us=max(1, self._number("round_seconds", 60)) * 1_000_000,
+            round_us=max(EVENTS, round(EVENTS * 1_000_000 / self._rate())),
             open_rounds=max(1, self._number("open_rounds", 120)),
             disorder_us=self._number("disorder_seconds", 0) * 1_000_000,
         )
