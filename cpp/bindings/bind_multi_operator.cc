@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "arrays.h"
+#include "disorder_state.h"
 #include "docstrings.h"
 #include "operator_arrays.h"
 #include "streamjoin/engine/multi_operator.h"
@@ -101,7 +102,8 @@ std::unique_ptr<MultiOperator> make_operator(
     const std::string& on_violation, const ClassTypes& classes,
     const std::vector<std::vector<bool>>& null_safe, const std::vector<std::vector<size_t>>& attributes,
     std::vector<size_t> value_slots,
-    const std::vector<std::pair<std::vector<size_t>, std::variant<py::tuple, py::function>>>& predicates) {
+    const std::vector<std::pair<std::vector<size_t>, std::variant<py::tuple, py::function>>>& predicates,
+    std::optional<DisorderOptions> disorder) {
   MultiOperatorOptions options;
   const size_t streams = attributes.size();
   options.join.algorithm = named(kAlgorithms, algorithm);
@@ -118,6 +120,7 @@ std::unique_ptr<MultiOperator> make_operator(
     each.null_safe = null_safe[i];
   }
   options.attributes = attributes;
+  options.disorder = std::move(disorder);
   for (const auto& [named_streams, predicate] : predicates) {
     for (const size_t stream : named_streams) {
       if (stream >= streams) throw UsageError("a predicate names a stream that is not there");
@@ -233,7 +236,7 @@ void register_multi_operator(py::module_& module) {
   py::class_<MultiOperator>(module, "MultiOperator", doc::kMultiOperator)
       .def(py::init(&make_operator), py::kw_only(), "algorithm"_a, "alternatives"_a, "late"_a,
            "on_violation"_a, "classes"_a, "null_safe"_a, "attributes"_a, "value_slots"_a = py::tuple(),
-           "predicates"_a = py::tuple())
+           "predicates"_a = py::tuple(), "disorder"_a = py::none())
       .def("push", &push, doc::kMultiPush, "stream"_a, "batch"_a, "times"_a, "keys"_a,
            "values"_a = py::tuple())
       .def("punctuate", &punctuate, doc::kMultiPunctuate, "stream"_a, "patterns"_a, "time"_a = py::none())
@@ -244,28 +247,29 @@ void register_multi_operator(py::module_& module) {
           },
           doc::kMultiAdvance, "stream"_a, "time"_a)
       .def("finish", &MultiOperator::finish, doc::kMultiFinish)
+      .def("look_at_clock", &MultiOperator::look_at_clock, doc::kLookAtClock, "now"_a)
+      .def("took_batch", &MultiOperator::took_batch, doc::kTookBatch)
+      .def(
+          "disorder", [](const MultiOperator& self) { return disorder_state(self.disorder()); },
+          doc::kDisorder)
       .def(
           "take_empty_batches",
-          [](MultiOperator& self, size_t stream) {
-            return self.join().state(checked(self, stream)).take_empty_batches();
-          },
+          [](MultiOperator& self, size_t stream) { return self.take_empty_batches(checked(self, stream)); },
           doc::kTakeEmptyBatches, "stream"_a)
       .def(
           "rows_of_batch",
           [](const MultiOperator& self, size_t stream, uint32_t batch) {
-            return self.join().state(checked(self, stream)).rows_of_batch(batch);
+            return self.rows_of_batch(checked(self, stream), batch);
           },
           doc::kRowsOfBatch, "stream"_a, "batch"_a)
       .def(
           "live_rows",
-          [](const MultiOperator& self, size_t stream) {
-            return self.join().state(checked(self, stream)).live_rows();
-          },
+          [](const MultiOperator& self, size_t stream) { return self.live_rows(checked(self, stream)); },
           doc::kMultiLiveRows, "stream"_a)
       .def(
           "move_rows_to",
           [](MultiOperator& self, size_t stream, uint32_t batch) {
-            return references_to_array(self.join().state(checked(self, stream)).move_rows_to(batch));
+            return references_to_array(self.move_rows_to(checked(self, stream), batch));
           },
           doc::kMultiMoveRowsTo, "stream"_a, "batch"_a)
       .def("stats", &stats, doc::kMultiStats)

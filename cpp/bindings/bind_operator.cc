@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "arrays.h"
+#include "disorder_state.h"
 #include "docstrings.h"
 #include "operator_arrays.h"
 #include "streamjoin/engine/binary_operator.h"
@@ -26,34 +27,15 @@ constexpr std::array<std::pair<const char*, JoinType>, 6> kJoinTypes{{{"inner", 
                                                                       {"left_anti", JoinType::kLeftAnti}}};
 constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
     {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
-std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower,
-                                              std::optional<Duration> upper, const std::string& late,
-                                              const std::string& on_violation,
-                                              const std::array<std::string, 2>& implies,
-                                              const std::array<std::optional<Duration>, 2>& lifespans,
-                                              const std::vector<std::pair<std::string, uint32_t>>& key_types,
-                                              const std::vector<bool>& null_safe, bool use_windows,
-                                              bool use_punctuations) {
-  OperatorOptions options;
-  options.join.type = named(kJoinTypes, how);
-  options.join.bounds = Bounds(lower, upper);
-  options.join.late = named(kLatePolicies, late);
-  options.join.violation = named(kViolationPolicies, on_violation);
-  for (const Side side : {kLeft, kRight}) {
-    options.join.sides[side] = {lifespans[side].value_or(kEnd), named(kImplies, implies[side])};
-  }
-  options.join.use_windows = use_windows;
-  options.join.use_punctuations = use_punctuations;
-  for (const auto& [kind, width] : key_types)
-    options.key_types.push_back({named(kAttributeKinds, kind), width});
-  options.null_safe = null_safe;
-  return std::make_unique<BinaryOperator>(std::move(options));
-}
 
 /// Asks a Python function about candidate rows.
 class PythonPredicate : public Predicate {
  public:
   explicit PythonPredicate(py::function function) : function_(std::move(function)) {}
+  ~PythonPredicate() override {
+    const py::gil_scoped_acquire acquired;
+    function_ = py::function();
+  }
 
   void evaluate(std::span<const ResultRow> candidates, std::span<uint8_t> holds) override {
     const py::gil_scoped_acquire acquired;
@@ -67,6 +49,33 @@ class PythonPredicate : public Predicate {
  private:
   py::function function_;
 };
+
+std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optional<Duration> lower,
+                                              std::optional<Duration> upper, const std::string& late,
+                                              const std::string& on_violation,
+                                              const std::array<std::string, 2>& implies,
+                                              const std::array<std::optional<Duration>, 2>& lifespans,
+                                              const std::vector<std::pair<std::string, uint32_t>>& key_types,
+                                              const std::vector<bool>& null_safe, bool use_windows,
+                                              bool use_punctuations, std::optional<DisorderOptions> disorder,
+                                              const std::optional<py::function>& predicate) {
+  OperatorOptions options;
+  options.join.type = named(kJoinTypes, how);
+  options.join.bounds = Bounds(lower, upper);
+  options.join.late = named(kLatePolicies, late);
+  options.join.violation = named(kViolationPolicies, on_violation);
+  for (const Side side : {kLeft, kRight}) {
+    options.join.sides[side] = {lifespans[side].value_or(kEnd), named(kImplies, implies[side])};
+  }
+  options.join.use_windows = use_windows;
+  options.join.use_punctuations = use_punctuations;
+  for (const auto& [kind, width] : key_types)
+    options.key_types.push_back({named(kAttributeKinds, kind), width});
+  options.null_safe = null_safe;
+  options.disorder = std::move(disorder);
+  if (predicate) options.waiting_predicate = std::make_shared<PythonPredicate>(*predicate);
+  return std::make_unique<BinaryOperator>(std::move(options));
+}
 
 Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times,
             const std::vector<KeyArrays>& keys, const std::optional<py::function>& predicate) {
@@ -181,7 +190,7 @@ void register_operator(py::module_& module) {
   py::class_<BinaryOperator>(module, "BinaryOperator", doc::kOperator)
       .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a,
            "implies"_a, "lifespans"_a, "key_types"_a, "null_safe"_a, "use_windows"_a = true,
-           "use_punctuations"_a = true)
+           "use_punctuations"_a = true, "disorder"_a = py::none(), "predicate"_a = py::none())
       .def("push", &push, doc::kPush, "side"_a, "batch"_a, "times"_a, "keys"_a, "predicate"_a = py::none())
       .def("punctuate", &punctuate, doc::kPunctuate, "side"_a, "patterns"_a, "time"_a = py::none())
       .def(
@@ -191,6 +200,11 @@ void register_operator(py::module_& module) {
           },
           doc::kAdvance, "side"_a, "time"_a)
       .def("finish", &BinaryOperator::finish, doc::kFinish)
+      .def("look_at_clock", &BinaryOperator::look_at_clock, doc::kLookAtClock, "now"_a)
+      .def("took_batch", &BinaryOperator::took_batch, doc::kTookBatch)
+      .def(
+          "disorder", [](const BinaryOperator& self) { return disorder_state(self.disorder()); },
+          doc::kDisorder)
       .def(
           "take_empty_batches",
           [](BinaryOperator& self, int side) { return self.take_empty_batches(static_cast<Side>(side)); },

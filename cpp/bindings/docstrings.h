@@ -23,6 +23,14 @@ inline constexpr const char* kLiveRows = "Live rows of a side.";
 inline constexpr const char* kMoveRowsTo =
     "Moves all live rows of a side to one batch; returns where they were, as (batch, row).";
 inline constexpr const char* kStats = "Counters and sizes, per side where that makes sense.";
+inline constexpr const char* kLookAtClock =
+    "Takes notice of the wall clock: streams that brought nothing for long may be idle by it.";
+inline constexpr const char* kTookBatch =
+    "Whether the rows of the last push wait here although it failed; they join in a later call.";
+inline constexpr const char* kDisorder =
+    "Slack, recall and sizes of what waits; None where streams come in order.";
+inline constexpr const char* kDisorderOptions =
+    "How rows out of order are treated: policy 'fixed', 'largest_delay' or 'recall'.";
 inline constexpr const char* kClock =
     "The earliest time that a row of the side may still have; None before the first.";
 inline constexpr const char* kValidate = "The first broken invariant, or an empty string.";

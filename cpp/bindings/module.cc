@@ -6,6 +6,7 @@
 namespace py = pybind11;
 
 namespace streamjoin::bindings {
+void register_disorder(py::module_& module);
 void register_kernels(py::module_& module);
 void register_multi_operator(py::module_& module);
 void register_operator(py::module_& module);
@@ -16,6 +17,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "The native core of streamjoin. Private: use the package around it.";
   module.attr("__version__") = STREAMJOIN_VERSION;
   streamjoin::bindings::register_kernels(module);
+  streamjoin::bindings::register_disorder(module);
   streamjoin::bindings::register_operator(module);
   streamjoin::bindings::register_multi_operator(module);
   streamjoin::bindings::register_payload(module);

@@ -22,6 +22,7 @@ except ImportError as error:  # pragma: no cover - only in a source tree that wa
 
 from streamjoin import kernels
 from streamjoin.aggregates import Aggregate, avg, count, max, min, sum
+from streamjoin.disorder import InOrder, MaxSlack, Recall, Slack
 from streamjoin.errors import (
     DataError,
     LateRowError,
@@ -35,7 +36,7 @@ from streamjoin.operator import Operator
 from streamjoin.output import Output, Stats
 from streamjoin.patterns import ANY, EMPTY, Range
 from streamjoin.predicates import band, distance
-from streamjoin.query import InOrder, Query, Stream
+from streamjoin.query import Query, Stream
 from streamjoin.safety import SafetyReport, purge_plan
 from streamjoin.windows import between, follows, path, within
 
@@ -48,13 +49,16 @@ __all__ = [
     "DataError",
     "InOrder",
     "LateRowError",
+    "MaxSlack",
     "Operator",
     "Output",
     "PunctuationViolation",
     "Query",
     "QueryError",
     "Range",
+    "Recall",
     "SafetyReport",
+    "Slack",
     "SnapshotError",
     "Stats",
     "Stream",

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from streamjoin import _core
 from streamjoin.bound_predicate import bound_predicate
+from streamjoin.disorder_options import disorder_options
 from streamjoin.errors import DataError, QueryError
 from streamjoin.inputs import Inputs
 from streamjoin.keys import KeyAttribute
@@ -40,6 +41,7 @@ class BinarySide:
         ]
         predicate = query.predicate
         self._predicate = None if predicate is None else bound_predicate(predicate, inputs, stores)
+        self._disorder = disorder_options(inputs)
         unit = inputs.unit
         self.core = _core.BinaryOperator(
             how=query.how,
@@ -53,6 +55,8 @@ class BinarySide:
             null_safe=[equality.null_safe for equality in query.equalities],
             use_windows=variant != "pjoin",
             use_punctuations=variant != "wjoin",
+            disorder=self._disorder,
+            predicate=None if self._disorder is None else self._predicate,
         )
 
     def push(
@@ -65,7 +69,7 @@ class BinarySide:
             )
             for attribute, column in zip(self._attributes, self.key_columns[side], strict=True)
         ]
-        return self.core.push(side, number, times, keys, self._predicate)
+        return self.core.push(side, number, times, keys, self._predicate if self._disorder is None else None)
 
     def native_patterns(self, side: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
         """Return one native pattern per combination of listed values."""

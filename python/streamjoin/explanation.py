@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from streamjoin.conjuncts import conjuncts
+from streamjoin.disorder import in_words
 from streamjoin.durations import format_duration
 from streamjoin.safety import purge_plan
 
@@ -22,6 +23,7 @@ def explain(query: Query) -> str:
         "streams": _streams(query),
         "join predicates": _predicates(query),
         "windows": _windows(query),
+        "disorder": in_words(query.disorder),
         "punctuation graph": report.graph_text().splitlines(),
         "what purges the state of": _purges(query),
     }

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from streamjoin import _core
 from streamjoin.bound_predicate import BoundPredicate, bound_predicate
 from streamjoin.conjuncts import NativeForm, conjuncts, native_form
+from streamjoin.disorder_options import disorder_options
 from streamjoin.errors import DataError, QueryError, UnsafeQueryError
 from streamjoin.expressions import ColumnRef, floats, plain_values
 from streamjoin.inputs import Inputs
@@ -66,6 +67,7 @@ class MultiSide:
             attributes=self._classes_of,
             value_slots=[len(slots) for slots in self._slots],
             predicates=predicates,
+            disorder=disorder_options(inputs),
         )
 
     def push(

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from streamjoin import _core, snapshot
 from streamjoin.binary_side import BinarySide
+from streamjoin.disorder_options import WallClock, stats_of_disorder
 from streamjoin.errors import DataError, QueryError, SnapshotError, UnsafeQueryError
 from streamjoin.inputs import Inputs
 from streamjoin.multi_side import MultiSide
@@ -76,6 +77,8 @@ class Operator:
         self._core = self._side.core
         self._tables = ResultTables(self._inputs, self._stores, self._side.output_attributes)
         self._finished = False
+        by_wall = query.disorder.idle_clock == "wall" and query.disorder.idle_after is not None
+        self._wall_clock = WallClock(self._inputs.unit) if by_wall else None
 
     # ---- the four calls ------------------------------------------------------------------------------------
 
@@ -90,9 +93,11 @@ class Operator:
         store = self._stores[place]
         number = store.put(rows)
         try:
+            self._look_at_clock()
             native = self._side.push(place, number, rows, times)
         except BaseException as error:
-            store.drop(number)
+            if not self._core.took_batch():
+                store.drop(number)
             if isinstance(error, _core.RefusedBatch):
                 columns = self._side.key_columns[place]
                 raise self._inputs.refusal(place, rows, times, columns, error.args) from None
@@ -120,12 +125,14 @@ class Operator:
             if time is not None
             else None
         )
+        self._look_at_clock()
         return self._finish_call(self._core.punctuate(place, patterns, at))
 
     def advance(self, stream: str, time: Any) -> Output:
         """Promise that no row of the stream at or before `time` comes any more (a heartbeat)."""
         place = self._place(stream, "advance")
         at = self._inputs.unit.integer(time, what=f"stream {stream!r}, heartbeat")
+        self._look_at_clock()
         return self._finish_call(self._core.advance(place, at))
 
     def finish(self) -> Output:
@@ -140,7 +147,7 @@ class Operator:
     def stats(self) -> Stats:
         """Return counters and sizes. Dead rows are freed first, so sizes are those of live ones."""
         native: Mapping[str, Any] = self._core.stats()
-        per_stream = {
+        per_stream: dict[str, Any] = {
             name: dict(zip(self._names, native[name], strict=True))
             for name in (*COUNTERS, "state_rows", "state_keys")
         }
@@ -157,6 +164,7 @@ class Operator:
                 zip(("regular", "early", "immediate"), native["punctuations_out"], strict=True)
             ),
             punctuations_held=dict(zip(self._names, native["promises_held"], strict=True)),
+            **stats_of_disorder(self._core.disorder(), self._names, self._inputs.unit),
         )
 
     def validate(self) -> None:
@@ -220,6 +228,10 @@ class Operator:
     def _check_running(self, call: str) -> None:
         if self._finished:
             raise DataError(f"{call}: expected a running operator, got one after finish()")
+
+    def _look_at_clock(self) -> None:
+        if self._wall_clock is not None:
+            self._core.look_at_clock(self._wall_clock.now())
 
     def _finish_call(self, native: _core.Output | _core.MultiOutput) -> Output:
         output = self._tables.output(native)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import pyarrow as pa
@@ -28,13 +28,19 @@ class Output:
 
     def __repr__(self) -> str:
         """Return the sizes of the four tables."""
-        sizes = (f"{field.name}={getattr(self, field.name).num_rows}" for field in fields(self))
+        sizes = (f"{table.name}={getattr(self, table.name).num_rows}" for table in fields(self))
         return f"Output({', '.join(sizes)})"
 
 
 @dataclass(frozen=True)
 class Stats:
-    """Counters since the start and sizes now, per stream where that makes sense. Prints as a table."""
+    """Counters since the start and sizes now, per stream where that makes sense. Prints as a table.
+
+    Of disorder: `buffered` rows and punctuations wait; rows that were `behind` the clock when their turn came
+    met only those after them, and the `late` among them nobody; `slack` is the current K in microseconds.
+    Under `Recall`: the recall that the model expects of it, the `requirement` for this interval, and why K
+    is what it is.
+    """
 
     rows_in: PerStream
     rows_out: int
@@ -53,19 +59,28 @@ class Stats:
     dropped_after_propagation: PerStream
     violations: PerStream
     late: PerStream
+    buffered: PerStream = field(default_factory=dict)
+    behind: PerStream = field(default_factory=dict)
+    slack: int | None = None
+    estimated_recall: float | None = None
+    requirement: float | None = None
+    slack_reason: str | None = None
 
     def __str__(self) -> str:
         """Return a table: one line per counter, one column per stream."""
         streams = list(self.rows_in)
         lines = [["", *streams]]
-        for field in fields(self):
-            value: Any = getattr(self, field.name)
-            if field.name == "punctuations_out":
-                lines += [[f"{field.name} ({kind})", f"{count:,}"] for kind, count in value.items()]
+        reason = None
+        for each in fields(self):
+            value: Any = getattr(self, each.name)
+            if each.name == "punctuations_out":
+                lines += [[f"{each.name} ({kind})", f"{count:,}"] for kind, count in value.items()]
             elif isinstance(value, dict):
-                lines.append([field.name, *(f"{value[stream]:,}" for stream in streams)])
-            else:
-                lines.append([field.name, f"{value:,}"])
+                lines += [[each.name, *(f"{value[stream]:,}" for stream in streams)]] if value else []
+            elif isinstance(value, str):
+                reason = f"{each.name}: {value}"
+            elif value is not None:
+                lines.append([each.name, f"{value:.4f}" if isinstance(value, float) else f"{value:,}"])
         widths = [max(len(line[i]) for line in lines if i < len(line)) for i in range(1 + len(streams))]
         rows = (
             "  ".join(
@@ -73,4 +88,4 @@ class Stats:
             ).rstrip()
             for line in lines
         )
-        return "\n".join(rows)
+        return "\n".join([*rows, *([reason] if reason else [])])

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from streamjoin.algorithms import ALGORITHMS, Algorithm, choose_algorithm
 from streamjoin.attribute_classes import AttributeClass, attribute_classes
+from streamjoin.disorder import DisorderPolicy, InOrder, MaxSlack, Recall, Slack
 from streamjoin.durations import Duration, nanoseconds
 from streamjoin.errors import QueryError
 from streamjoin.explanation import explain
@@ -35,11 +36,6 @@ CHOICES = {
     "on_violation": ("drop", "keep", "error"),
     "purge": ("eager", "lazy"),
 }
-
-
-@dataclass(frozen=True)
-class InOrder:
-    """Disorder policy: each stream comes in its own time order. No buffer; results come as rows arrive."""
 
 
 class Equality(NamedTuple):
@@ -137,7 +133,7 @@ class Query:
     how: str = "inner"
     where: str | Predicate | Callable[[dict[str, Any]], Any] | None = field(default=None, compare=False)
     algorithm: str = "auto"
-    disorder: InOrder = field(default=InOrder())
+    disorder: DisorderPolicy = field(default=InOrder())
     late: str = "drop"
     on_violation: str = "drop"
     purge: str = "eager"
@@ -239,8 +235,14 @@ class Query:
             raise QueryError(f"how: a join of {len(self.streams)} streams must be 'inner', got {self.how!r}")
         if self.how != "inner" and self.algorithm not in ("auto", "hash"):
             raise QueryError(f"algorithm: a {self.how} join is a hash join, got {self.algorithm!r}")
-        if not isinstance(self.disorder, InOrder):
-            raise QueryError(f"disorder: expected InOrder(), got {self.disorder!r}")
+        if not isinstance(self.disorder, (InOrder, Slack, MaxSlack, Recall)):
+            expected = "expected InOrder(), Slack(), MaxSlack() or Recall()"
+            raise QueryError(f"disorder: {expected}, got {self.disorder!r}")
+        if not isinstance(self.disorder, InOrder) and self.on_violation == "error":
+            raise QueryError(
+                f"on_violation: under {self.disorder!r} a row is found to break a promise after the call "
+                "that brought it; expected 'drop' or 'keep', got 'error'"
+            )
         if not isinstance(self.require_safe, bool):
             raise QueryError(f"require_safe: expected True or False, got {self.require_safe!r}")
         if self.result_time is not None and (not isinstance(self.result_time, str) or not self.result_time):

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 from streamjoin import errors
+from streamjoin.disorder import InOrder
 from streamjoin.errors import QueryError
 from streamjoin.expressions import ColumnRef
 from streamjoin.patterns import ANY, EMPTY, Range
 from streamjoin.predicates import CallablePredicate, band, distance
-from streamjoin.query import Equality, InOrder, Query, Stream
+from streamjoin.query import Equality, Query, Stream
 from streamjoin.windows import between, follows, within
 
 HOUR = 3600 * 10**9
@@ -203,7 +204,10 @@ def test_where_takes_a_text_a_native_form_or_a_function() -> None:
         ({"purge": "never"}, "purge: expected one of"),
         ({"algorithm": "sort"}, r"algorithm: expected one of \['auto', 'hash', .*\], got 'sort'"),
         ({"algorithm": "merge", "how": "left"}, "a left join is a hash join, got 'merge'"),
-        ({"disorder": "none"}, r"disorder: expected InOrder\(\), got 'none'"),
+        (
+            {"disorder": "none"},
+            r"disorder: expected InOrder\(\), Slack\(\), MaxSlack\(\) or Recall\(\), got .none.",
+        ),
         ({"require_safe": 1}, "require_safe: expected True or False"),
         ({"result_time": ""}, "result_time: expected"),
         ({"within": "5 s"}, r"within: expected within\(\).*'5 s'"),

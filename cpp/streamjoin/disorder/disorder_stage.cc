@@ -1,6 +1,9 @@
 #include "streamjoin/disorder/disorder_stage.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "streamjoin/base/check.h"
 
 namespace streamjoin {
 
@@ -8,7 +11,8 @@ DisorderStage::DisorderStage(DisorderOptions options)
     : options_(std::move(options)),
       buffers_(options_.streams),
       synchronizer_(options_.streams),
-      behind_(options_.streams) {
+      behind_(options_.streams),
+      last_seen_(options_.streams, kBeginning) {
   if (options_.policy == SlackPolicy::kRecall) tuner_ = std::make_unique<SlackTuner>(options_.recall);
 }
 
@@ -24,14 +28,37 @@ Duration DisorderStage::slack() const {
   return 0;
 }
 
+void DisorderStage::resume(JoinSink& sink) {
+  take_released(sink);
+  while (left_at_ < left_over_.size()) {
+    const Arrival arrival = left_over_[left_at_++];
+    arrive(arrival.stream, arrival.time, arrival.index);
+    settle();
+    take_released(sink);
+  }
+  left_over_.clear();
+  left_at_ = 0;
+  join_group(released_.size(), sink);
+}
+
 void DisorderStage::push(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes,
                          JoinSink& sink) {
-  for (size_t i = 0; i < times.size(); ++i) {
-    arrive(stream, times[i], indexes[i]);
-    if (tuner_ != nullptr) take_released(sink);
+  SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
+  last_seen_[stream] = now_;
+  size_t next = 0;
+  try {
+    while (next < times.size()) {
+      const size_t i = next++;
+      arrive(stream, times[i], indexes[i]);
+      if (tuner_ != nullptr && released_.size() > looked_at_) take_released(sink);
+    }
+    settle();
+    take_released(sink);
+    join_group(released_.size(), sink);
+  } catch (...) {
+    for (size_t i = next; i < times.size(); ++i) left_over_.push_back({stream, times[i], indexes[i]});
+    throw;
   }
-  take_released(sink);
-  join_group(released_.size(), sink);
 }
 
 void DisorderStage::arrive(uint32_t stream, Time time, uint32_t index) {
@@ -40,41 +67,110 @@ void DisorderStage::arrive(uint32_t stream, Time time, uint32_t index) {
   if (options_.idle_after) update_idle();
   const uint32_t coarse = tuner_ ? tuner_->arrive(stream, delay, skew_of(stream)) : 0;
   buffers_[stream].push({time, next_rank_++, index, coarse}, slack(),
-                        [&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
+                        [&](const WaitingRow& row) { to_synchronizer(stream, row); });
+}
+
+// A run of rows that only grows is handed over as a whole: the synchronizer need not look at every stream for
+// each of them. Where an interval may end, rows go one by one, for the next K depends on it.
+void DisorderStage::to_synchronizer(uint32_t stream, const WaitingRow& row) {
+  const bool grows = held_back_stream_ == kNobody || (held_back_stream_ == stream && row.time > held_back_);
+  const bool within = tuner_ == nullptr || !tuner_->is_due(row.time);
+  if (grows && within && !row.is_punctuation() && synchronizer_.may_hold_back(stream, row.time)) {
+    synchronizer_.hold_back(stream, row);
+    held_back_stream_ = stream;
+    held_back_ = row.time;
+    return;
+  }
+  settle();
+  synchronizer_.push(stream, row, released_);
+}
+
+void DisorderStage::settle() {
+  if (held_back_stream_ == kNobody) return;
+  held_back_stream_ = kNobody;
+  synchronizer_.settle(released_);
 }
 
 void DisorderStage::punctuate(uint32_t stream, Time time, uint32_t index, JoinSink& sink) {
+  SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
+  last_seen_[stream] = now_;
   const WaitingRow punctuation{time, WaitingRow::kPunctuation | next_rank_++, index, 0};
   if (time < clock_) {  // it is still true, and nothing it speaks of is waited for
     released_.push_back({punctuation, stream});
   } else {
-    buffers_[stream].push(punctuation, slack(),
-                          [&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
+    buffers_[stream].push(punctuation, slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });
   }
+  settle();
   take_released(sink);
   join_group(released_.size(), sink);
 }
 
 void DisorderStage::advance(uint32_t stream, Time time, JoinSink& sink) {
+  SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
+  last_seen_[stream] = now_;
   buffers_[stream].promise(time);
   if (options_.idle_after) update_idle();
-  buffers_[stream].release_due(slack(),
-                               [&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
+  buffers_[stream].release_due(slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });
+  settle();
   synchronizer_.promise(stream, time, released_);
   take_released(sink);
   join_group(released_.size(), sink);
+  raise_clock_by_promises();
 }
 
 void DisorderStage::finish(JoinSink& sink) {
+  SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
+  // Nothing goes before every buffer is empty, or a stream would overtake what another has still to bring.
   for (uint32_t stream = 0; stream < buffers_.size(); ++stream) {
-    buffers_[stream].release_all([&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
+    buffers_[stream].release_all([&](const WaitingRow& row) {
+      if (row.time > synchronizer_.clock()) {
+        synchronizer_.hold_back(stream, row);
+      } else {
+        synchronizer_.push(stream, row, released_);
+      }
+    });
   }
   synchronizer_.release_all(released_);
   take_released(sink);
   join_group(released_.size(), sink);
 }
 
+void DisorderStage::look_at_clock(Time now, JoinSink& sink) {
+  SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
+  now_ = std::max(now_, now);
+  for (Time& seen : last_seen_) {
+    if (seen == kBeginning) seen = now_;
+  }
+  update_idle();
+  take_released(sink);
+  join_group(released_.size(), sink);
+  raise_clock_by_promises();
+}
+
+// A heartbeat of every stream is as good as a row behind it.
+void DisorderStage::raise_clock_by_promises() {
+  const Time promised = synchronizer_.promised_by_all();
+  if (promised != kBeginning) clock_ = std::max(clock_, add_saturating(promised, 1));
+}
+
+DisorderStage DisorderStage::rehearsal() const {
+  DisorderOptions options = options_;
+  if (options.policy == SlackPolicy::kRecall) options.policy = SlackPolicy::kFixed;
+  options.slack = slack();
+  DisorderStage copy(std::move(options));
+  copy.buffers_ = buffers_;
+  copy.synchronizer_ = synchronizer_;
+  copy.clock_ = clock_;
+  copy.first_time_ = first_time_;
+  copy.largest_delay_ = largest_delay_;
+  copy.next_rank_ = next_rank_;
+  copy.now_ = now_;
+  copy.last_seen_ = last_seen_;
+  return copy;
+}
+
 void DisorderStage::update_idle() {
+  settle();
   Time latest = kBeginning;
   for (const SlackBuffer& buffer : buffers_) {
     if (buffer.local_time() == kBeginning) continue;
@@ -82,15 +178,21 @@ void DisorderStage::update_idle() {
     first_time_ = std::min(first_time_, buffer.local_time());
   }
   for (uint32_t stream = 0; stream < buffers_.size(); ++stream) {
-    const bool begun = buffers_[stream].local_time() != kBeginning;
-    const Time own = begun ? buffers_[stream].local_time() : first_time_;
-    const bool idle = subtract_saturating(latest, own) > *options_.idle_after;
+    const bool idle = is_idle_now(stream, latest);
     if (idle && !synchronizer_.is_idle(stream)) {
       buffers_[stream].release_all(
           [&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
     }
     synchronizer_.set_idle(stream, idle, released_);
   }
+}
+
+bool DisorderStage::is_idle_now(uint32_t stream, Time latest) const {
+  if (options_.idle_by_wall_clock)
+    return subtract_saturating(now_, last_seen_[stream]) > *options_.idle_after;
+  const bool begun = buffers_[stream].local_time() != kBeginning;
+  const Time own = begun ? buffers_[stream].local_time() : first_time_;
+  return latest != kBeginning && subtract_saturating(latest, own) > *options_.idle_after;
 }
 
 Duration DisorderStage::skew_of(uint32_t stream) const {
@@ -124,8 +226,9 @@ void DisorderStage::take_released(JoinSink& sink) {
 void DisorderStage::join_group(size_t end, JoinSink& sink) {
   if (joined_ < end) {
     const std::span<const ReleasedRow> rows(released_.data() + joined_, end - joined_);
-    results_.assign(rows.size(), 0);
+    if (!std::exchange(group_open_, true)) results_.assign(tuner_ != nullptr ? rows.size() : 0, 0);
     sink.join(rows, results_);
+    group_open_ = false;
     joined_ = end;
     for (size_t i = 0; tuner_ != nullptr && i < rows.size(); ++i) {
       const WaitingRow& row = rows[i].row;
@@ -168,6 +271,7 @@ void DisorderStage::save(ArchiveWriter& out) const {
   out.value(first_time_);
   out.value(largest_delay_);
   out.value(next_rank_);
+  // The wall clock of another process says nothing here: a restored stage starts to look anew.
   if (tuner_ != nullptr) tuner_->save(out);
 }
 

@@ -41,6 +41,17 @@ void Synchronizer::release_all(std::vector<ReleasedRow>& released) {
   drain(released);
 }
 
+Time Synchronizer::promised_by_all() const {
+  Time least = kEnd;
+  bool any = false;
+  for (const Stream& stream : streams_) {
+    if (stream.idle) continue;
+    least = std::min(least, stream.promised);
+    any = true;
+  }
+  return any ? least : kBeginning;
+}
+
 size_t Synchronizer::memory_bytes() const {
   size_t bytes = 0;
   for (const Stream& stream : streams_) bytes += stream.waiting.memory_bytes();

@@ -40,6 +40,14 @@ class Synchronizer {
     streams_[stream].waiting.push(row);
     drain(released);
   }
+  /// The same, but nothing goes before `settle`. Only for a row that is later than every row of its stream
+  /// since the last `settle`, and while `may_hold_back`: then nothing that is taken in between would find the
+  /// clock too far ahead, and the order is that of single pushes.
+  void hold_back(uint32_t stream, const WaitingRow& row) { streams_[stream].waiting.push(row); }
+  bool may_hold_back(uint32_t stream, Time time) const {
+    return time > clock_ && !streams_[stream].idle && time > streams_[stream].promised;
+  }
+  void settle(std::vector<ReleasedRow>& released) { drain(released); }
   /// A promise that no row of the stream at or before `time` comes any more.
   void promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released);
   /// An idle stream is not waited for; what waits of it still goes in its turn.
@@ -47,6 +55,8 @@ class Synchronizer {
   /// Every stream has ended.
   void release_all(std::vector<ReleasedRow>& released);
 
+  /// Every stream that is not idle has promised to be past this time; kBeginning if one has promised nothing.
+  Time promised_by_all() const;
   /// The largest time released from waiting; kBeginning before the first.
   Time clock() const { return clock_; }
   bool is_idle(uint32_t stream) const { return streams_[stream].idle; }

@@ -21,16 +21,21 @@ class HeldCodes {
   std::vector<Code>& codes_;
 };
 
-BinaryJoinOptions with_key_kind(BinaryJoinOptions options, bool direct) {
-  options.codes_are_values = direct;
-  return options;
+/// Where rows wait for their order, none that reaches the join can be late for it.
+BinaryJoinOptions join_options(const OperatorOptions& options, bool direct) {
+  BinaryJoinOptions join = options.join;
+  join.codes_are_values = direct;
+  if (options.disorder) join.late = LatePolicy::kDrop;
+  return join;
 }
 
 }  // namespace
 
 BinaryOperator::BinaryOperator(OperatorOptions options)
     : keys_(KeyEncoder(options.key_types, options.null_safe)),
-      join_(std::make_unique<BinaryJoin>(with_key_kind(options.join, keys_.direct()), keys_.dictionary())) {}
+      join_(std::make_unique<BinaryJoin>(join_options(options, keys_.direct()), keys_.dictionary())) {
+  if (options.disorder) expect_disorder(std::move(options));
+}
 
 Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times,
                             std::span<const KeyColumn> keys, Predicate* predicate) {
@@ -44,6 +49,7 @@ Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> tim
     for (size_t row = 0; row < times.size(); ++row) null_keys_[row] = keys_.encoder().null_key(keys, row);
   }
   const uint8_t* null_keys = may_be_null ? null_keys_.data() : nullptr;
+  if (disorder_) return push_disordered(side, batch, times, keys, null_keys);
   if (keys_.direct()) {
     const std::span<const Code> codes(static_cast<const Code*>(keys[0].values), times.size());
     join_->push(side, {batch, times, codes, null_keys}, predicate, results);
@@ -56,6 +62,7 @@ Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> tim
 }
 
 Output BinaryOperator::advance(Side side, Time time) {
+  if (disorder_) return advance_disordered(side, time);
   Results results;
   expire_patterns();
   join_->advance(side, add_saturating(time, 1), results);
@@ -64,6 +71,7 @@ Output BinaryOperator::advance(Side side, Time time) {
 
 Output BinaryOperator::finish() {
   Results results;
+  if (disorder_) results = finish_disordered();
   join_->finish(std::max(join_->clock(kLeft), join_->clock(kRight)), results);
   for (const Side side : {kLeft, kRight}) {
     keys_.patterns(side).clear();
@@ -73,15 +81,19 @@ Output BinaryOperator::finish() {
 }
 
 Output BinaryOperator::punctuate(Side side, std::vector<KeyPattern> patterns, Time time) {
+  if (disorder_) return punctuate_disordered(side, std::move(patterns), time);
   Results results;
   ++join_->counters(side).punctuations_in;
-  if (time == kBeginning) time = join_->clock(side);
+  apply(side, std::move(patterns), time == kBeginning ? join_->clock(side) : time, results);
+  return finish_call(std::move(results));
+}
+
+void BinaryOperator::apply(Side side, std::vector<KeyPattern> patterns, Time time, Results& results) {
   expire_patterns();
   for (KeyPattern& pattern : patterns) {
     pattern.normalise();
     if (!pattern.is_empty()) punctuate_one(side, pattern, time, results);
   }
-  return finish_call(std::move(results));
 }
 
 void BinaryOperator::punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results) {

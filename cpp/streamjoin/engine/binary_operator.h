@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "streamjoin/engine/disorder_input.h"
 #include "streamjoin/engine/key_space.h"
 #include "streamjoin/engine/output.h"
 #include "streamjoin/join/binary_join.h"
@@ -27,6 +28,10 @@ struct OperatorOptions {
   /// One type per equality of the query. None: every row has the same key.
   std::vector<AttributeType> key_types;
   std::vector<bool> null_safe;
+  /// Without it each stream comes in order by itself.
+  std::optional<DisorderOptions> disorder = std::nullopt;
+  /// Of rows that wait, which join in calls of every kind.
+  std::shared_ptr<Predicate> waiting_predicate = nullptr;
 };
 
 struct OperatorStats {
@@ -56,13 +61,18 @@ class BinaryOperator {
   Output advance(Side side, Time time);
   /// Both streams have ended.
   Output finish();
+  /// The wall clock, for streams that are idle by it. What comes of it is given out by the next call.
+  void look_at_clock(Time now);
+  /// Whether the rows of the last push are here although it threw: they wait, and join in a later call.
+  bool took_batch() const { return disorder_ && disorder_->took_batch(); }
 
-  std::vector<uint32_t> take_empty_batches(Side side) { return join_->state(side).take_empty_batches(); }
-  size_t rows_of_batch(Side side, uint32_t batch) const { return join_->state(side).rows_of_batch(batch); }
-  size_t live_rows(Side side) const { return join_->state(side).live_rows(); }
-  std::vector<RowRef> move_rows_to(Side side, uint32_t batch) {
-    return join_->state(side).move_rows_to(batch);
-  }
+  // Rows that wait for their turn count as rows of their batch.
+  std::vector<uint32_t> take_empty_batches(Side side);
+  size_t rows_of_batch(Side side, uint32_t batch) const;
+  size_t live_rows(Side side) const;
+  std::vector<RowRef> move_rows_to(Side side, uint32_t batch);
+  /// Null where streams come in order.
+  const DisorderStage* disorder() const { return disorder_ ? &disorder_->stage() : nullptr; }
 
   /// Frees dead rows first, so that the counts are those of live ones.
   OperatorStats stats();
@@ -92,6 +102,24 @@ class BinaryOperator {
     Time until;
   };
 
+  /// Rows in order, and what they leave until a call gives it out.
+  class Ordered;
+  /// A punctuation on its way to the join.
+  struct WaitingPatterns {
+    std::vector<KeyPattern> patterns;
+    Time time;
+  };
+
+  void expect_disorder(OperatorOptions options);
+  Output push_disordered(Side side, uint32_t batch, std::span<const Time> times,
+                         std::span<const KeyColumn> keys, const uint8_t* null_keys);
+  Output punctuate_disordered(Side side, std::vector<KeyPattern> patterns, Time time);
+  Output advance_disordered(Side side, Time time);
+  Results finish_disordered();
+  Output give_out();
+  void save_waiting(ArchiveWriter& out);
+  void load_waiting(ArchiveReader& in);
+  void apply(Side side, std::vector<KeyPattern> patterns, Time time, Results& results);
   void punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results);
   void punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results);
   void punctuate_keys(Side side, const KeyPattern& pattern, Time time, Results& results);
@@ -111,6 +139,8 @@ class BinaryOperator {
   std::array<uint64_t, kPropagationKinds> patterns_out_{};
   std::vector<Code> codes_;
   std::vector<uint8_t> null_keys_;
+  std::shared_ptr<Ordered> ordered_;  // shared, for only one source knows the type
+  std::unique_ptr<DisorderInput> disorder_;
 };
 
 }  // namespace streamjoin

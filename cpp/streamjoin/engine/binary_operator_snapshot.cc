@@ -22,7 +22,8 @@ OperatorStats BinaryOperator::stats() {
         join_->punctuations_out(static_cast<PropagationKind>(kind)) + patterns_out_[kind];
   }
   stats.dictionary_entries = keys_.entries();
-  stats.state_bytes = join_->memory_bytes() + keys_.memory_bytes();
+  stats.state_bytes =
+      join_->memory_bytes() + keys_.memory_bytes() + (disorder_ ? disorder_->memory_bytes() : 0);
   return stats;
 }
 
@@ -35,6 +36,9 @@ void BinaryOperator::free_dead_rows() {
 
 std::string BinaryOperator::validate() const {
   if (const std::string broken = keys_.validate(); !broken.empty()) return broken;
+  if (disorder_) {
+    if (const std::string broken = disorder_->validate(); !broken.empty()) return broken;
+  }
   return join_->validate();
 }
 
@@ -43,6 +47,7 @@ std::string BinaryOperator::save() {
   ArchiveWriter out;
   keys_.save(out);
   join_->save(out);
+  if (disorder_) save_waiting(out);
   for (const auto& pending : pending_) {
     out.value<uint64_t>(pending.size());
     for (const PendingPattern& pattern : pending) {
@@ -60,6 +65,7 @@ void BinaryOperator::load(std::string_view bytes) {
   ArchiveReader in(bytes);
   keys_.load(in);
   join_->load(in);
+  if (disorder_) load_waiting(in);
   keys_.after_load(*join_);
   for (auto& pending : pending_) {
     pending.clear();

@@ -64,7 +64,11 @@ MultiOperator::MultiOperator(MultiOperatorOptions options) : attributes_(std::mo
     }
   }
   options.join.classes = without_repetition(attributes_);
+  const LatePolicy late = options.join.late;
+  // Where rows wait for their order, none that reaches the join can be late for it.
+  if (options.disorder) options.join.late = LatePolicy::kDrop;
   join_ = std::make_unique<MultiJoin>(std::move(options.join), dictionaries);
+  if (options.disorder) expect_disorder(std::move(*options.disorder), late);
 }
 
 MultiOutput MultiOperator::push(size_t stream, uint32_t batch, std::span<const Time> times,
@@ -91,12 +95,22 @@ MultiOutput MultiOperator::push(size_t stream, uint32_t batch, std::span<const T
     }
   }
   if (!unmatchable.empty()) rows.unmatchable = unmatchable.data();
+  if (disorder_) {
+    push_disordered(stream, rows);
+    return give_out();
+  }
   MultiResults results;
   join_->push(stream, rows, results);
   return output_of(std::move(results));
 }
 
 MultiOutput MultiOperator::end(size_t stream, Time time) {
+  if (disorder_) {
+    disorder_->resume();
+    ++join_->counters(stream).punctuations_in;
+    disorder_->punctuate(stream, time == kBeginning ? disorder_->stage().local_time(stream) : time, 0);
+    return give_out();
+  }
   MultiResults results;
   ++join_->counters(stream).punctuations_in;
   join_->end(stream, time == kBeginning ? join_->clock(stream) : time, results);
@@ -109,6 +123,11 @@ MultiOutput MultiOperator::note_punctuation(size_t stream) {
 }
 
 MultiOutput MultiOperator::advance(size_t stream, Time time) {
+  if (disorder_) {
+    disorder_->resume();
+    disorder_->advance(stream, time);
+    return give_out();
+  }
   MultiResults results;
   join_->advance(stream, add_saturating(time, 1), results);
   return output_of(std::move(results));
@@ -116,6 +135,7 @@ MultiOutput MultiOperator::advance(size_t stream, Time time) {
 
 MultiOutput MultiOperator::finish() {
   MultiResults results;
+  if (disorder_) results = finish_disordered();
   join_->finish(results);
   return output_of(std::move(results));
 }
@@ -154,7 +174,7 @@ uint64_t MultiOperator::dictionary_entries() const {
 }
 
 uint64_t MultiOperator::memory_bytes() const {
-  uint64_t bytes = join_->memory_bytes();
+  uint64_t bytes = join_->memory_bytes() + (disorder_ ? disorder_->memory_bytes() : 0);
   for (const auto& space : spaces_) bytes += space->dictionary.memory_bytes();
   return bytes;
 }
@@ -162,6 +182,9 @@ uint64_t MultiOperator::memory_bytes() const {
 std::string MultiOperator::validate() const {
   for (const auto& space : spaces_) {
     if (const std::string broken = space->dictionary.validate(); !broken.empty()) return broken;
+  }
+  if (disorder_) {
+    if (const std::string broken = disorder_->validate(); !broken.empty()) return broken;
   }
   return join_->validate();
 }
@@ -171,6 +194,11 @@ std::string MultiOperator::save() {
   ArchiveWriter out;
   for (const auto& space : spaces_) space->dictionary.save(out);
   join_->save(out);
+  if (disorder_) {
+    std::vector<size_t> before;
+    for (size_t stream = 0; stream < streams(); ++stream) before.push_back(join_->state(stream).live_rows());
+    disorder_->save(out, before);
+  }
   return out.take();
 }
 
@@ -178,6 +206,7 @@ void MultiOperator::load(std::string_view bytes) {
   ArchiveReader in(bytes);
   for (const auto& space : spaces_) space->dictionary.load(in);
   join_->load(in);
+  if (disorder_) disorder_->load(in);
   if (!in.at_end()) throw DamagedArchive("snapshot goes on after its end");
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "streamjoin/engine/disorder_input.h"
 #include "streamjoin/engine/key_encoder.h"
 #include "streamjoin/engine/output.h"
 #include "streamjoin/join/multi_join.h"
@@ -34,6 +35,8 @@ struct MultiOperatorOptions {
   /// Per stream, the class of each key in the order they are pushed. A class named twice must have equal keys
   /// in a row, else the row matches nothing.
   std::vector<std::vector<size_t>> attributes;
+  /// Without it each stream comes in order by itself.
+  std::optional<DisorderOptions> disorder = std::nullopt;
 };
 
 struct MultiOutput {
@@ -60,6 +63,18 @@ class MultiOperator {
   MultiOutput advance(size_t stream, Time time);
   /// All streams have ended.
   MultiOutput finish();
+  /// The wall clock, for streams that are idle by it. What comes of it is given out by the next call.
+  void look_at_clock(Time now);
+  /// Whether the rows of the last push are here although it threw: they wait, and join in a later call.
+  bool took_batch() const { return disorder_ && disorder_->took_batch(); }
+
+  // Rows that wait for their turn count as rows of their batch.
+  std::vector<uint32_t> take_empty_batches(size_t stream);
+  size_t rows_of_batch(size_t stream, uint32_t batch) const;
+  size_t live_rows(size_t stream) const;
+  std::vector<RowRef> move_rows_to(size_t stream, uint32_t batch);
+  /// Null where streams come in order.
+  const DisorderStage* disorder() const { return disorder_ ? &disorder_->stage() : nullptr; }
 
   MultiJoin& join() { return *join_; }
   const MultiJoin& join() const { return *join_; }
@@ -89,11 +104,20 @@ class MultiOperator {
   /// Codes of a batch, held in their dictionaries until the call is over.
   class HeldCodes;
 
+  /// Rows in order, and what they leave until a call gives it out.
+  class Ordered;
+
+  void expect_disorder(DisorderOptions options, LatePolicy late);
+  void push_disordered(size_t stream, const StreamBatch& rows);
+  MultiResults finish_disordered();
+  MultiOutput give_out();
   MultiOutput output_of(MultiResults&& results) const;
 
   std::vector<std::vector<size_t>> attributes_;
   std::vector<std::unique_ptr<CodeSpace>> spaces_;
   std::unique_ptr<MultiJoin> join_;
+  std::shared_ptr<Ordered> ordered_;  // shared, for only one source knows the type
+  std::unique_ptr<DisorderInput> disorder_;
 };
 
 }  // namespace streamjoin

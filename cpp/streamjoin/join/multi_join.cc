@@ -149,8 +149,7 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
 
 bool MultiJoin::insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock) {
   ++counters_[stream].rows_in;
-  const std::vector<Time> clocks(streams(), clock);
-  if (batch.times[row] < matrix_.forget_before(stream, clocks) || has_ended(stream)) {
+  if (is_late(stream, batch.times[row], clock) || has_ended(stream)) {
     ++counters_[stream].late;
     return false;
   }

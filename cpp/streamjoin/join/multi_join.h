@@ -65,6 +65,10 @@ class MultiJoin {
   /// Stores a row that comes behind `clock`: it meets the rows to come, not those before it. False if it is
   /// late: nothing from `clock` on can reach it, or its stream has ended.
   bool insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock);
+  bool is_late(size_t stream, Time time, Time clock) const {
+    const std::vector<Time> clocks(streams(), clock);
+    return time < matrix_.forget_before(stream, clocks);
+  }
   /// Raises a clock: no row of the stream before `clock` comes any more. A lower one changes nothing.
   void advance(size_t stream, Time clock, MultiResults& results);
   /// No row of the stream comes any more.
