@@ -204,10 +204,7 @@ def test_where_takes_a_text_a_native_form_or_a_function() -> None:
         ({"purge": "never"}, "purge: expected one of"),
         ({"algorithm": "sort"}, r"algorithm: expected one of \['auto', 'hash', .*\], got 'sort'"),
         ({"algorithm": "merge", "how": "left"}, "a left join is a hash join, got 'merge'"),
-        (
-            {"disorder": "none"},
-            r"disorder: expected InOrder\(\), Slack\(\), MaxSlack\(\) or Recall\(\), got .none.",
-        ),
+        ({"disorder": "none"}, r"disorder: expected InOrder\(\), Slack\(\), MaxSlack\(\) or .*got 'none'"),
         ({"require_safe": 1}, "require_safe: expected True or False"),
         ({"result_time": ""}, "result_time: expected"),
         ({"within": "5 s"}, r"within: expected within\(\).*'5 s'"),
