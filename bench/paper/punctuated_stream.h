@@ -1,8 +1,7 @@
 // Streams of the PWJoin experiments, by the notations of its section 6.1.
 //
-//   cluster-[order]-[size]               all rows of a segment carry the value that the segment's punctuation
-//   ends punct-[order]-[size]-[match]         `match` percent of them do; the others carry values that end
-//   later
+//   cluster-[order]-[size]          all rows of a segment have the value that its punctuation ends
+//   punct-[order]-[size]-[match]    `match` percent of them do; the others have values that end later
 //
 //   segment 0                            segment 1
 //   7 0 3 0 9 0  punctuation on 0   |    1 8 1 4 1  punctuation on 1   |  ...            punct-asc-6-50
@@ -17,6 +16,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <limits>
 #include <numeric>
 #include <random>
@@ -35,6 +36,7 @@ struct ArrivalPattern {
   double segment_size = 100;
   double match_percentage = 100;  // a cluster is a segment of nothing but matches
   bool punctuated = true;         // otherwise values are drawn evenly and never end
+  size_t unended_values = 0;      // from how many values they are drawn then; 0: as many as segments
   bool irrelevant = false;        // punctuations speak of values that no row has
 };
 
@@ -47,6 +49,24 @@ struct StreamEvent {
   Code value;
   bool is_punctuation;
 };
+
+/// The pattern of a name such as "punct-asc-100-40" or "cluster-random-30"; any other name ends the program.
+inline ArrivalPattern arrival_pattern(const std::string& name) {
+  char order[8];
+  ArrivalPattern pattern;
+  const bool punct = std::sscanf(name.c_str(), "punct-%7[a-z]-%lf-%lf", order, &pattern.segment_size,
+                                 &pattern.match_percentage) == 3;
+  const bool known =
+      punct || std::sscanf(name.c_str(), "cluster-%7[a-z]-%lf", order, &pattern.segment_size) == 2;
+  const std::string word = known ? order : "";
+  if (word == "desc") pattern.order = ValueOrder::kDescending;
+  if (word == "random") pattern.order = ValueOrder::kRandom;
+  if (word == "asc" || pattern.order != ValueOrder::kAscending) return pattern;
+  std::fprintf(stderr,
+               "expected cluster-ORDER-SIZE or punct-ORDER-SIZE-MATCH, ORDER asc, desc or random; got %s\n",
+               name.c_str());
+  std::exit(2);
+}
 
 /// `segments` punctuated segments in time order.
 inline std::vector<StreamEvent> punctuated_stream(const ArrivalPattern& pattern, size_t segments,
@@ -75,8 +95,12 @@ inline std::vector<StreamEvent> punctuated_stream(const ArrivalPattern& pattern,
       now += pause(random) * kMillisecond;
       size_t chosen = segment;
       if (!pattern.punctuated) {
-        chosen = std::uniform_int_distribution<size_t>(0, segments - 1)(random);
-      } else if (!matches[row] && segment + 1 < segments) {
+        const size_t many = pattern.unended_values == 0 ? segments : pattern.unended_values;
+        events.push_back(
+            {now, static_cast<Code>(std::uniform_int_distribution<size_t>(0, many - 1)(random)), false});
+        continue;
+      }
+      if (!matches[row] && segment + 1 < segments) {
         chosen = std::uniform_int_distribution<size_t>(segment + 1, segments - 1)(random);
       }
       events.push_back({now, values[chosen], false});

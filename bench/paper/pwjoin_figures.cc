@@ -1,14 +1,13 @@
-// Question: do the claims of PWJoin's experiments hold here? Runs figures 8 to 12 and writes their series as
-// CSV.
+// Question: do the claims of PWJoin's experiments hold here? Runs figures 8 to 12 and writes their series.
 //
-//   pwjoin_figures FOLDER        writes FOLDER/pwjoin.csv: figure, series, x, y
+//   pwjoin_figures FOLDER        writes FOLDER/pwjoin.csv and FOLDER/pwjoin_findings.csv
 //
-// | figure | streams                                   | what is drawn | | 8      | two of punct-asc-100-40
-// | rows in state by time, windows 1, 5, 15 s, equation (1)  | | 9      | the same | rows out by processor
-// time, windows 5 and 15 s           | | 10     | punct-asc-30-40, punct-random-30-40       | rows out by
-// processor time, punctuations irrelevant, 5 s | | 11     | the same, relevant                        |
-// punctuations out by time, PWJoin at 1 s, PJoin           | | 12     | no punctuations, punct-asc-30-40 |
-// punctuations out by time, window of the second 5 s       |
+//   figure  streams                               what is drawn
+//   8       two of punct-asc-100-40               rows in state by time; windows 1, 5, 15 s; equation (1)
+//   9       the same                              rows out by processor time; windows 5 and 15 s
+//   10      punct-asc-30-40, punct-random-30-40   rows out by processor time; punctuations irrelevant; 5 s
+//   11      the same, relevant                    punctuations out by time; PWJoin at 1 s, PJoin
+//   12      no punctuations, punct-asc-30-40      punctuations out by time; window of the second 5 s
 //
 // Every variant must put out the same rows. What the paper leaves open and was chosen here: a run has as many
 // values as segments; rows that do not match their segment's punctuation are drawn evenly from the values
@@ -16,10 +15,11 @@
 
 #include <cmath>
 #include <cstdio>
-#include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 
+#include "paper/figure_files.h"
 #include "paper/pwjoin_runs.h"
 
 namespace streamjoin::bench {
@@ -54,21 +54,11 @@ std::string named(const char* join, int window) {
   return name;
 }
 
-class Series {
- public:
-  explicit Series(const std::string& path) : out_(path) { out_ << "figure,series,x,y\n"; }
-
-  template <typename X, typename Y>
-  void add(int figure, const std::string& name, const std::vector<Sample>& samples, X x, Y y) {
-    for (const Sample& sample : samples) {
-      out_ << figure << ',' << name << ',' << x(sample) << ',' << y(sample) << '\n';
-    }
-  }
-  bool good() const { return out_.good(); }
-
- private:
-  std::ofstream out_;
-};
+template <typename X, typename Y>
+void add(FigureFiles& files, int figure, const std::string& name, const std::vector<Sample>& samples, X x,
+         Y y) {
+  for (const Sample& sample : samples) files.point(figure, name, x(sample), y(sample));
+}
 
 double seconds(const Sample& sample) {
   return sample.seconds;
@@ -122,9 +112,9 @@ double mean_state(const std::vector<Sample>& samples, double from_seconds) {
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-void figures_8_and_9(Series& series) {
+void figures_8_and_9(FigureFiles& files, Progress& progress) {
   constexpr size_t kSegments = 120;
-  const ArrivalPattern pattern{.segment_size = 100, .match_percentage = 40};
+  const ArrivalPattern pattern = arrival_pattern("punct-asc-100-40");
   const Streams streams{punctuated_stream(pattern, kSegments, 1), punctuated_stream(pattern, kSegments, 2)};
   for (const int window : {1, 5, 15}) {
     const Bounds bounds(-window * kSecond, window * kSecond);
@@ -136,30 +126,33 @@ void figures_8_and_9(Series& series) {
     const char* names[] = {"PWJoin", "WJoin"};
     for (int i = 0; i < 2; ++i) {
       const auto rows = [](const Sample& sample) { return sample.state_rows; };
-      series.add(8, named(names[i], window), runs[i], seconds, rows);
+      add(files, 8, named(names[i], window), runs[i], seconds, rows);
       if (timed) {
         const auto out = [](const Sample& sample) { return sample.rows_out; };
-        series.add(9, named(names[i], window), runs[i], milliseconds, out);
+        add(files, 9, named(names[i], window), runs[i], milliseconds, out);
       }
     }
     const std::vector<double> predicted = predicted_state(streams, window * kSecond, runs[0]);
     size_t step = 0;
-    series.add(8, named("equation (1)", window), runs[0], seconds,
-               [&](const Sample&) { return predicted[step++]; });
+    add(files, 8, named("equation (1)", window), runs[0], seconds,
+        [&](const Sample&) { return predicted[step++]; });
     const double saved = 1 - mean_state(runs[0], window) / mean_state(runs[1], window);
-    std::printf("figure 8, window %2d s: PWJoin holds %.0f rows, WJoin %.0f: %.0f%% fewer\n", window,
-                mean_state(runs[0], window), mean_state(runs[1], window), 100 * saved);
+    const std::string at = " at a window of " + std::to_string(window) + " s";
+    files.finding(8, "rows held by PWJoin" + at, mean_state(runs[0], window));
+    files.finding(8, "rows held by WJoin" + at, mean_state(runs[1], window));
+    files.finding(8, "percent saved" + at, 100 * saved);
     if (timed) {
-      std::printf("figure 9, window %2d s: rate of PWJoin / WJoin %.2f\n", window,
-                  runs[1].back().milliseconds / runs[0].back().milliseconds);
+      files.finding(9, "rate of PWJoin / WJoin" + at,
+                    runs[1].back().milliseconds / runs[0].back().milliseconds);
     }
+    progress.step();
   }
 }
 
-void figures_10_and_11(Series& series) {
+void figures_10_and_11(FigureFiles& files, Progress& progress) {
   constexpr size_t kSegments = 400;
-  ArrivalPattern ascending{.segment_size = 30, .match_percentage = 40};
-  ArrivalPattern random{.order = ValueOrder::kRandom, .segment_size = 30, .match_percentage = 40};
+  ArrivalPattern ascending = arrival_pattern("punct-asc-30-40");
+  ArrivalPattern random = arrival_pattern("punct-random-30-40");
   const Streams relevant{punctuated_stream(ascending, kSegments, 3), punctuated_stream(random, kSegments, 4)};
   ascending.irrelevant = random.irrelevant = true;
   const Streams irrelevant{punctuated_stream(ascending, kSegments, 3),
@@ -170,29 +163,33 @@ void figures_10_and_11(Series& series) {
                                   experiment(irrelevant, five, Variant::kWJoin, kSecond, kRepetitions)});
   require_same_rows(timed);
   const auto out = [](const Sample& sample) { return sample.rows_out; };
-  series.add(10, "PWJoin", timed[0], milliseconds, out);
-  series.add(10, "WJoin", timed[1], milliseconds, out);
-  std::printf("figure 10: rate of PWJoin / WJoin with irrelevant punctuations %.2f\n",
-              timed[1].back().milliseconds / timed[0].back().milliseconds);
+  add(files, 10, "PWJoin", timed[0], milliseconds, out);
+  add(files, 10, "WJoin", timed[1], milliseconds, out);
+  files.finding(10, "rate of PWJoin / WJoin with irrelevant punctuations",
+                timed[1].back().milliseconds / timed[0].back().milliseconds);
+  progress.step();
 
   const Bounds one(-kSecond, kSecond);
   const auto runs = run_in_turn({experiment(relevant, one, Variant::kPWJoin, kSecond, 0),
                                  experiment(relevant, one, Variant::kPJoin, kSecond, 0)});
   require_same_rows(runs);
   const auto punctuations = [](const Sample& sample) { return sample.punctuations_out; };
-  series.add(11, "PWJoin", runs[0], seconds, punctuations);
-  series.add(11, "PJoin", runs[1], seconds, punctuations);
+  add(files, 11, "PWJoin", runs[0], seconds, punctuations);
+  add(files, 11, "PJoin", runs[1], seconds, punctuations);
   const size_t half = runs[0].size() / 2;
-  std::printf(
-      "figure 11: punctuations out after half of the run: PWJoin %zu, PJoin %zu; at its end %zu, %zu\n",
-      runs[0][half].punctuations_out, runs[1][half].punctuations_out, runs[0].back().punctuations_out,
-      runs[1].back().punctuations_out);
+  for (const auto& [name, run] : {std::pair("PWJoin", runs[0]), std::pair("PJoin", runs[1])}) {
+    files.finding(11, std::string("punctuations out of ") + name + " after half of the run",
+                  static_cast<double>(run[half].punctuations_out));
+    files.finding(11, std::string("punctuations out of ") + name + " at the end",
+                  static_cast<double>(run.back().punctuations_out));
+  }
+  progress.step();
 }
 
-void figure_12(Series& series) {
+void figure_12(FigureFiles& files, Progress& progress) {
   constexpr size_t kSegments = 400;
-  const ArrivalPattern none{.segment_size = 30, .punctuated = false};
-  const ArrivalPattern ascending{.segment_size = 30, .match_percentage = 40};
+  const ArrivalPattern none{.segment_size = 30, .punctuated = false, .unended_values = 15000};
+  const ArrivalPattern ascending = arrival_pattern("punct-asc-30-40");
   const Streams streams{punctuated_stream(none, kSegments, 5), punctuated_stream(ascending, kSegments, 6)};
   // A row of the second stream stays joinable for 5 s; what ends a row of the first is a punctuation alone.
   const Bounds bounds(-5 * kSecond, std::nullopt);
@@ -200,10 +197,17 @@ void figure_12(Series& series) {
                                  experiment(streams, bounds, Variant::kPJoin, kSecond, 0)});
   require_same_rows(runs);
   const auto punctuations = [](const Sample& sample) { return sample.punctuations_out; };
-  series.add(12, "PWJoin", runs[0], seconds, punctuations);
-  series.add(12, "PJoin", runs[1], seconds, punctuations);
-  std::printf("figure 12: punctuations out at the end: PWJoin %zu, PJoin %zu\n",
-              runs[0].back().punctuations_out, runs[1].back().punctuations_out);
+  add(files, 12, "PWJoin", runs[0], seconds, punctuations);
+  add(files, 12, "PJoin", runs[1], seconds, punctuations);
+  files.finding(12, "punctuations out of PWJoin", static_cast<double>(runs[0].back().punctuations_out));
+  files.finding(12, "punctuations out of PJoin", static_cast<double>(runs[1].back().punctuations_out));
+  size_t longest_pause = 0;
+  for (size_t i = 1, since = 0; i < runs[0].size(); ++i) {
+    since = runs[0][i].punctuations_out > runs[0][i - 1].punctuations_out ? 0 : since + 1;
+    if (runs[0][i].seconds > 10) longest_pause = std::max(longest_pause, since);
+  }
+  files.finding(12, "longest pause of PWJoin after the first 10 s in s", static_cast<double>(longest_pause));
+  progress.step();
 }
 
 }  // namespace
@@ -215,11 +219,12 @@ int main(int arguments, char** argument) {
     std::fprintf(stderr, "usage: pwjoin_figures FOLDER\n");
     return 2;
   }
-  Series series(std::string(argument[1]) + "/pwjoin.csv");
-  figures_8_and_9(series);
-  figures_10_and_11(series);
-  figure_12(series);
-  if (series.good()) return 0;
+  FigureFiles files(argument[1], "pwjoin");
+  Progress progress(6);
+  figures_8_and_9(files, progress);
+  figures_10_and_11(files, progress);
+  figure_12(files, progress);
+  if (files.good()) return 0;
   std::fprintf(stderr, "cannot write %s/pwjoin.csv\n", argument[1]);
   return 1;
 }

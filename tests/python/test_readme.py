@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import streamjoin
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
@@ -62,3 +63,10 @@ def test_relative_links_lead_to_files(page: Path) -> None:
     targets = re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8"))
     missing = [target for target in targets if "://" not in target and not (page.parent / target).exists()]
     assert missing == []
+
+
+def test_the_api_page_names_everything_public() -> None:
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    errors = {name for name in streamjoin.__all__ if hasattr(streamjoin.errors, name)}  # one entry for all
+    missing = [name for name in streamjoin.__all__ if name not in page and name not in errors]
+    assert missing == ["__version__"]

@@ -1,0 +1,107 @@
+"""Draw the papers' figures from the series that the programs of this folder wrote.
+
+    python bench/paper/draw_figures.py FOLDER [--save]
+
+Reads FOLDER/PAPER.csv, writes FOLDER/PAPER-figure-N.png. With --save also into docs/pictures/, and the
+findings with machine and commit into bench/results/. One command for all of it: ci/figures
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import shutil
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import NamedTuple
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import record  # noqa: E402
+
+COLOURS = {"1": "tab:green", "5": "tab:blue", "15": "tab:red"}
+STYLES = {"PWJoin": "-", "WJoin": "--", "PJoin": "--", "equation (1)": ":"}
+Points = tuple[list[float], list[float]]
+
+
+class Figure(NamedTuple):
+    """What a figure shows and how its axes are named."""
+
+    title: str
+    x: str
+    y: str
+    log: bool = False
+
+
+FIGURES = {
+    "pwjoin": {
+        8: Figure("rows in state; both streams punct-asc-100-40", "event time, s", "rows"),
+        9: Figure("rows out; both streams punct-asc-100-40", "processor time, ms", "rows out"),
+        10: Figure("irrelevant punctuations, one to 30 rows; window 5 s", "processor time, ms", "rows out"),
+        11: Figure("punctuations out; asc-30-40 with random-30-40; 1 s", "event time, s", "punctuations"),
+        12: Figure("punctuations out; only one stream has them; 5 s", "event time, s", "punctuations"),
+    },
+}  # fmt: skip
+
+
+def read_series(path: Path) -> dict[int, dict[str, Points]]:
+    figures: dict[int, dict[str, Points]] = defaultdict(lambda: defaultdict(lambda: ([], [])))
+    with path.open(newline="") as file:
+        for row in csv.DictReader(file):
+            xs, ys = figures[int(row["figure"])][row["series"]]
+            xs.append(float(row["x"]))
+            ys.append(float(row["y"]))
+    return figures
+
+
+def draw(number: int, about: Figure, series: dict[str, Points], path: Path) -> None:
+    figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for name, (xs, ys) in series.items():
+        join, _, window = name.rpartition("-") if "-" in name else (name, "", "")
+        known = join in STYLES
+        label = f"{join}, {window} s" if known and window else name
+        style = STYLES[join] if known else "o-" if len(xs) < 20 else "-"
+        axes.plot(xs, ys, style, label=label, color=COLOURS.get(window), linewidth=1.6)
+    axes.set(title=f"Figure {number}: {about.title}", xlabel=about.x, ylabel=about.y)
+    if about.log:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.grid(alpha=0.3)
+    figure.legend(loc="outside lower center", frameon=False, ncols=min(len(series), 3))
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
+def save(folder: Path, paper: str) -> None:
+    """Copy what documents show and quote to where they find it."""
+    with (folder / f"{paper}_findings.csv").open(newline="") as file:
+        rows = sorted(csv.DictReader(file), key=lambda row: int(row["figure"]))
+    record.save(record.RESULTS / f"{paper}_findings.csv", rows)
+    for picture in sorted(folder.glob(f"{paper}-figure-*.png")):
+        shutil.copy(picture, ROOT / "docs" / "pictures")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--save", action="store_true", help="also for the documents")
+    options = parser.parse_args()
+    for paper, figures in FIGURES.items():
+        for number, series in sorted(read_series(options.folder / f"{paper}.csv").items()):
+            path = options.folder / f"{paper}-figure-{number}.png"
+            draw(number, figures[number], series, path)
+            print(path)
+        if options.save:
+            save(options.folder, paper)
+
+
+if __name__ == "__main__":
+    main()
