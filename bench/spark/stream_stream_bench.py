@@ -16,6 +16,7 @@ import argparse
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import StreamingQueryListener
 from streamjoin import spark as sjs
 
 PREFIX = "org.apache.spark.sql.execution.streaming.state."
@@ -82,6 +84,45 @@ def ours(spark: SparkSession, folder: Path) -> DataFrame:
     return sjs.join(query, sources(spark, folder), buckets=2)
 
 
+class ProcessorTimes(StreamingQueryListener):
+    """Reads the processor time of Spark and its Python workers at the end of each micro-batch."""
+
+    def __init__(self) -> None:
+        self.at: dict[int, float] = {}
+
+    def onQueryStarted(self, event: Any) -> None:
+        self.at = {-1: processor_seconds()}
+
+    def onQueryProgress(self, event: Any) -> None:
+        self.at[event.progress.batchId] = processor_seconds()
+
+    def onQueryIdle(self, event: Any) -> None:
+        pass
+
+    def onQueryTerminated(self, event: Any) -> None:
+        pass
+
+
+def processor_seconds() -> float:
+    """Processor time of all processes below this one, Java and Python workers, and of their dead children."""
+    parents: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rsplit(")", 1)[1].split()
+        except OSError:
+            continue  # it has just ended
+        pid = int(path.parent.name)
+        parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15]))
+    total = 0
+    for pid, ticks in used.items():
+        ancestor = pid
+        while ancestor in parents and ancestor != os.getpid():
+            ancestor = parents[ancestor]
+        total += ticks if ancestor == os.getpid() and pid != ancestor else 0
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 def run(joined: DataFrame, checkpoint: Path) -> list[Any]:
     counted = joined.observe("answer", F.count(F.lit(1)).alias("rows"))
     writer = counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
@@ -112,6 +153,8 @@ def main() -> int:
         "memory": (built_in, "HDFSBackedStateStoreProvider"),
         "ours": (ours, "RocksDBStateStoreProvider"),
     }
+    clock = ProcessorTimes()
+    spark.streams.addListener(clock)
     speeds: dict[str, float] = {}
     answers: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as text:
@@ -132,6 +175,12 @@ def main() -> int:
                 f"checkpoint {size / 1e6:,.1f} MB"
             )
             print("         batches, ms:", [p.durationMs["triggerExecution"] for p in steps], flush=True)
+            while len(clock.at) <= len(steps):
+                time.sleep(0.1)
+            used = [clock.at[p.batchId] - clock.at[p.batchId - 1] for p in steps]
+            print("         processor s:", [round(u, 2) for u in used])
+            if "DEBUG" in os.environ:
+                for p in steps: print(p.durationMs, p.stateOperators[0].prettyJson)
             if name == "ours":
                 written = [p.stateOperators[0].customMetrics.get("rocksdbBytesCopied", 0) for p in steps]
                 print("         bytes copied to the checkpoint:", written)

@@ -27,10 +27,10 @@ SECOND = 1_000_000
 Batch = dict[str, list[tuple[Any, ...]]]
 
 
-def auction_query(**options: Any) -> sj.Query:
+def auction_query(window: int = WINDOW, **options: Any) -> sj.Query:
     return sj.Query(
         [
-            sj.Stream("auction", time="opened", window=f"{WINDOW} s"),
+            sj.Stream("auction", time="opened", window=f"{window} s"),
             sj.Stream("bid", time="placed", window="0 s", punctuations=["item"]),
         ],
         on=["auction.item = bid.item"],
@@ -76,11 +76,18 @@ def nested_loops(batches: list[Batch], how: str = "inner") -> Counter[tuple[Any,
 class Feed:
     """A folder of input files, a checkpoint and an output folder."""
 
-    def __init__(self, spark: SparkSession, folder: Path, schemas: Mapping[str, pa.Schema] = SCHEMAS) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        folder: Path,
+        schemas: Mapping[str, pa.Schema] = SCHEMAS,
+        *,
+        new: bool = True,
+    ) -> None:
         self.spark, self.folder, self.schemas = spark, folder, schemas
         self._sent = 0
         for name in schemas:
-            (folder / name).mkdir(parents=True)
+            (folder / name).mkdir(parents=True, exist_ok=not new)
 
     def send(self, batch: Batch) -> None:
         """Put one file a stream, newer than all before: the next micro-batch."""
@@ -113,8 +120,8 @@ class Feed:
         options.setdefault("punctuations", {"bid": frame("closing")})
         return sjs.join(query, {name: frame(name) for name in query.stream_names}, **options)
 
-    def run(self, joined: DataFrame, checkpoint: str = "checkpoint") -> None:
-        """Process all files that are there, one a micro-batch, then stop."""
+    def run(self, joined: DataFrame, checkpoint: str = "checkpoint") -> list[dict[str, int]]:
+        """Process all files that are there, one a micro-batch, then stop; returns the totals of each."""
         query = (
             joined.writeStream.format("parquet")
             .option("path", str(self.folder / f"out_{checkpoint}"))
@@ -123,6 +130,7 @@ class Feed:
             .start()
         )
         query.awaitTermination()
+        return [progress.observedMetrics["streamjoin"].asDict() for progress in query.recentProgress]
 
     def results(self, checkpoint: str = "checkpoint") -> Counter[tuple[Any, ...]]:
         return rows_of(self.spark.read.parquet(str(self.folder / f"out_{checkpoint}")))

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -15,34 +20,74 @@ from pyspark.sql import functions as F
 from streamjoin.spark.join import MIN_LOG_BYTES
 
 
-def failing_once(joined: DataFrame, marker: Path) -> DataFrame:
-    """Fail the first task that has a result, after its bucket has joined the batch."""
+def with_fault(joined: DataFrame, marker: Path, fault: str) -> DataFrame:
+    """Do harm in the first task that has a result, after its bucket has joined the batch."""
     path = str(marker)
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import json
+        import os
+        import signal
         from pathlib import Path
 
-        for batch in batches:
-            if batch.num_rows and not Path(path).exists():
-                Path(path).touch()
+        from pyspark import SparkFiles
+
+        def harm() -> None:
+            if fault == "task":
                 raise RuntimeError("this task fails once")
+            if fault == "worker":
+                os.kill(os.getpid(), signal.SIGKILL)
+            for file in Path(SparkFiles.getRootDirectory()).glob("streamjoin-*"):  # where buckets are held
+                os.kill(json.loads(file.read_text())["pid"], signal.SIGKILL)
+
+        for batch in batches:
+            if batch.num_rows and fault and not Path(path).exists():
+                Path(path).touch()
+                harm()
             yield batch
 
     return joined.mapInArrow(run, joined.schema)
 
 
-def test_restarts_and_failing_tasks_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    batches = auction_batches(seed=2, batches=4)
+def test_restarts_failing_tasks_and_killed_workers_lose_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    faults = ["task", "worker", "holder", "", "task"]
+    batches = auction_batches(seed=2, batches=len(faults))
     feed = Feed(spark, tmp_path)
     spark.conf.set(MIN_LOG_BYTES, "0")  # snapshots and segments take turns
     try:
         joined = feed.join(auction_query(), buckets=2)
-        for number, batch in enumerate(batches):
+        for number, (batch, fault) in enumerate(zip(batches, faults, strict=True)):
             feed.send(batch)
-            feed.run(failing_once(joined, tmp_path / f"failed_{number}"))
-            assert (tmp_path / f"failed_{number}").exists()
+            feed.run(with_fault(joined, tmp_path / f"failed_{number}", fault))
+            assert (tmp_path / f"failed_{number}").exists() == bool(fault)
+            if number == 3:  # the state store goes back to the batch before; what is resident is of this one
+                (tmp_path / "checkpoint" / "commits" / "3").unlink()
+                (tmp_path / "checkpoint" / "commits" / ".3.crc").unlink(missing_ok=True)
     finally:
         spark.conf.unset(MIN_LOG_BYTES)
+    assert feed.results() == nested_loops(batches)
+
+
+def test_an_executor_and_then_the_driver_are_killed(spark: SparkSession, tmp_path: Path) -> None:
+    """Two executors: one dies in batch 1, so its partitions move; the driver dies in batch 2."""
+    batches = auction_batches(seed=6, batches=4)
+    feed = Feed(spark, tmp_path)
+    for batch in batches[:3]:
+        feed.send(batch)
+    program = [sys.executable, str(Path(__file__).parent / "doomed_driver.py"), str(tmp_path)]
+    driver = subprocess.Popen(program, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 300
+        while not (tmp_path / "driver_may_die").exists():
+            assert driver.poll() is None, driver.stderr and driver.stderr.read().decode()[-3000:]
+            assert time.monotonic() < deadline, "the driver did not come to its third batch"
+            time.sleep(0.2)
+    finally:
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+    assert (tmp_path / "executor_killed").exists()
+    feed.send(batches[3])
+    feed.run(feed.join(auction_query(), buckets=2))
     assert feed.results() == nested_loops(batches)
 
 

@@ -1,59 +1,29 @@
-"""The processor alone: a resident bucket that is not the committed one is rebuilt."""
+"""The processor on Spark's own tester of processors: what it writes, and when it must rebuild.
+
+What Spark does with it is tested on Spark, in test_faults.py.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 import streamjoin as sj
-from feed import AUCTION, BID, auction_batches, auction_query, nested_loops
-from streamjoin.spark import frames, processor
+from feed import AUCTION, BID, WINDOW, auction_batches, auction_query, nested_loops
+from pyspark.sql.streaming import TwsTester
+from streamjoin.spark import frames, residents
 from streamjoin.spark.bucket import Bucket
 from streamjoin.spark.layout import Layout, bucket_ids, choose_bucket_columns, spark_hash
-from streamjoin.spark.processor import JoinProcessor
+from streamjoin.spark.processor import Head, JoinProcessor
 
 
-class Store:
-    """What is committed: a value and a map, as the state store holds them."""
-
-    def __init__(self) -> None:
-        self.head: tuple[Any, ...] | None = None
-        self.log: dict[tuple[int], tuple[bytes]] = {}
-        self.written = 0
-
-    def copy(self) -> Store:
-        other = Store()
-        other.head, other.log = self.head, dict(self.log)
-        return other
-
-    def getValueState(self, name: str, schema: str) -> Store:
-        return self
-
-    def getMapState(self, name: str, key: str, value: str) -> Store:
-        return self
-
-    def get(self) -> tuple[Any, ...] | None:
-        return self.head
-
-    def update(self, value: tuple[Any, ...]) -> None:
-        self.head = value
-
-    def getValue(self, key: tuple[int]) -> tuple[bytes] | None:
-        return self.log.get(key)
-
-    def updateValue(self, key: tuple[int], value: tuple[bytes]) -> None:
-        self.written += len(value[0])
-        self.log[key] = value
-
-    def clear(self) -> None:
-        self.log.clear()
-
-
-def layout() -> Layout:
-    query = auction_query()
+def layout(window: int = WINDOW) -> Layout:
+    query = auction_query(window)
     operator = sj.Operator(query, schemas={"auction": AUCTION, "bid": BID})
     result = operator.advance("bid", 0).rows.schema
     columns = choose_bucket_columns(query, None)
@@ -71,66 +41,98 @@ def frames_of(batch: dict[str, list[tuple[Any, ...]]]) -> list[bytes]:
     return found
 
 
-def run(
-    store: Store, batch: dict[str, list[tuple[Any, ...]]], min_log_bytes: int = 0
-) -> Counter[tuple[Any, ...]]:
-    join = JoinProcessor(layout(), min_log_bytes=min_log_bytes)
-    join.init(store)  # type: ignore[arg-type]
+def new_tester(min_log_bytes: int = 0) -> TwsTester:
+    return TwsTester(JoinProcessor(layout(), min_log_bytes=min_log_bytes))
+
+
+def run(tester: TwsTester, batch: dict[str, list[tuple[Any, ...]]]) -> Counter[tuple[Any, ...]]:
     found: Counter[tuple[Any, ...]] = Counter()
-    for part in join.handleInputRows((0,), iter([pd.DataFrame({"frame": frames_of(batch)})]), None):
-        for blob in part["blob"].dropna():
-            for rows in frames.read_results(pa.py_buffer(blob)):
-                columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in rows.columns]
-                found.update(zip(*(column.to_pylist() for column in columns), strict=True))
+    part = tester.testInPandas(0, pd.DataFrame({"frame": frames_of(batch)}))
+    for blob in part["blob"].dropna():
+        for table in frames.read_results(pa.py_buffer(blob)):
+            columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+            found.update(zip(*(column.to_pylist() for column in columns), strict=True))
     return found
 
 
-@pytest.mark.parametrize("min_log_bytes", [0, 1 << 30])
+def head_of(tester: TwsTester) -> Head:
+    value = tester.peekValueState("head", 0)
+    assert value is not None
+    return Head(*value)
+
+
+@pytest.fixture(autouse=True)
+def no_residents() -> Iterator[None]:
+    residents.HELD.clear()
+    yield
+    residents.HELD.clear()
+
+
+@pytest.mark.parametrize("min_log_bytes", [0, 3000, 1 << 30])
 def test_stale_and_lost_residents_are_rebuilt(min_log_bytes: int) -> None:
-    batches = auction_batches(seed=11, batches=8)
-    store = Store()
+    batches = auction_batches(seed=11, batches=12)
+    committed = new_tester(min_log_bytes)
     found: Counter[tuple[Any, ...]] = Counter()
     for number, batch in enumerate(batches):
-        run(store.copy(), batch, min_log_bytes)  # an attempt that is not committed leaves its bucket resident
+        run(copy.deepcopy(committed), batch)  # an attempt that is not committed leaves its bucket resident
         if number % 3 == 2:
-            processor.RESIDENT.clear()  # another worker
-        found += run(store, batch, min_log_bytes)
-    processor.RESIDENT.clear()
+            residents.HELD.clear()  # another worker, in the midst of a snapshot too
+        found += run(committed, batch)
     assert found == nested_loops(batches)
 
 
 def test_an_older_committed_state_is_gone_back_to() -> None:
     batches = auction_batches(seed=12, batches=4)
-    store = Store()
-    run(store, batches[0])
-    old = store.copy()
-    expected = run(store, batches[1])
-    run(store, batches[2])
+    committed = new_tester()
+    run(committed, batches[0])
+    old = copy.deepcopy(committed)
+    expected = run(committed, batches[1])
+    run(committed, batches[2])
     assert run(old, batches[1]) == expected
-    processor.RESIDENT.clear()
 
 
-def test_a_batch_writes_what_it_brings_not_what_is_held() -> None:
-    """Written bytes are at most twice the frames, up to the first snapshot's worth."""
-    batches = auction_batches(seed=13, batches=30)
-    store = Store()
-    brought = 0
+@pytest.mark.parametrize("window", [40, 400])
+def test_a_batch_writes_what_it_brings_not_what_is_held(window: int) -> None:
+    """At most three times its frames, with ten times the state too, and the store follows what is alive."""
+    batches = auction_batches(seed=13, batches=60)
+    committed = TwsTester(JoinProcessor(layout(window), min_log_bytes=0))
+    snapshots = set()
     for batch in batches:
-        brought += sum(len(frame) + 8 for frame in frames_of(batch))
-        run(store, batch, 1 << 12)
-    processor.RESIDENT.clear()
-    assert store.written <= 2 * brought
-    assert len(store.log) < len(batches)  # old segments are gone
+        brought = sum(len(frame) + 8 for frame in frames_of(batch))
+        run(committed, batch)
+        head = head_of(committed)
+        assert head.written_bytes <= 3.5 * brought  # frames are not all of one size
+        snapshots.add(head.first_piece)
+        segments, pieces = (committed.peekMapState(name, 0) for name in ("segments", "pieces"))
+        assert len(segments) == head.next_segment - head.first_segment
+        assert len(pieces) == head.pieces + head.next_pieces
+    assert len(snapshots) > 2
+    stored = sum(len(value[0]) for parts in (segments, pieces) for value in parts.values())
+    assert stored < sum(len(frame) for batch in batches for frame in frames_of(batch))
 
 
-def test_a_damaged_log_is_an_error() -> None:
-    store = Store()
+def test_the_store_shrinks_when_the_rows_are_dead() -> None:
+    batches = auction_batches(seed=16, batches=10, rows=400)
+    committed = new_tester()
+    for batch in batches:
+        run(committed, batch)
+    before = head_of(committed)
+    far = 10_000 * 1_000_000
+    for number in range(3):
+        later = far + number
+        run(committed, {"auction": [(1, "x", later)], "bid": [(2, 1, later)]})
+    after = head_of(committed)
+    assert after.snapshot_bytes + after.log_bytes < (before.snapshot_bytes + before.log_bytes) / 4
+
+
+def test_a_damaged_checkpoint_is_an_error() -> None:
+    committed = new_tester(1 << 30)
     batch = auction_batches(seed=14, batches=1)[0]
-    run(store, batch, 1 << 30)
-    store.log.clear()
-    processor.RESIDENT.clear()
+    run(committed, batch)
+    committed.updateMapState("segments", 0, {})
+    residents.HELD.clear()
     with pytest.raises(sj.SnapshotError, match="the checkpoint is damaged"):
-        run(store, batch)
+        run(committed, batch)
 
 
 def test_groups_survive_a_snapshot() -> None:

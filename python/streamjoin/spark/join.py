@@ -19,7 +19,7 @@ from streamjoin.spark.bucket import rows_schema
 from streamjoin.spark.groups import Groups
 from streamjoin.spark.layout import Layout, result_schema
 from streamjoin.spark.packing import BUCKET, PUNCTUATION, pack_punctuations, pack_rows, unpack
-from streamjoin.spark.processor import OUTPUT, WATCHED, JoinProcessor
+from streamjoin.spark.processor import BY_BATCH, OUTPUT, WATCHED, JoinProcessor
 from streamjoin.spark.spread import Spread, choose_spread, microseconds_column, with_slab
 
 MIN_LOG_BYTES = "spark.streamjoin.state.minLogBytes"
@@ -145,7 +145,7 @@ class Plumbing:
             self.layout, min_log_bytes=int(self.spark.conf.get(MIN_LOG_BYTES, str(1 << 20)) or 0)
         )
         joined = packed.groupBy("bucket").transformWithStateInPandas(processor, OUTPUT, "Append", "None")
-        totals = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in WATCHED]
+        totals = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*WATCHED, *BY_BATCH)]
         observed = joined.observe(OBSERVED, totals[0], *totals[1:])
         return observed.mapInArrow(unpack(self.layout), self.result_type())
 

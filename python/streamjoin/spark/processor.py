@@ -1,26 +1,26 @@
 """`JoinProcessor`: a bucket inside `transformWithStateInPandas`.
 
-    worker memory   resident bucket, with the token of the batch that made it
-    state store     head: token, layout, which parts of the log count, statistics
-                    log:  [snapshot] [frames of batch n+1] [frames of batch n+2] ...
+    worker memory   resident bucket, with the token of the micro-batch that made it (residents.py)
+    state store     head:      token, layout, which segments and pieces count, statistics
+                    segments:  [frames of batch n] [frames of batch n+1] ...
+                    pieces:    a snapshot, and perhaps the first pieces of the next one
 
 Spark's checkpoint is the only truth. A resident bucket is used if its token is the committed one; after a
-failed attempt, or
-in another worker, it is not, and the bucket is rebuilt: the snapshot restored, the frames since replayed,
-results thrown away.
+failed attempt it is not, and the bucket is rebuilt: the snapshot restored, the segments since replayed, results
+thrown away.
 
-What a batch writes: its own frames. When the frames since the last snapshot outgrow it, a new snapshot takes
-the place of all parts: amortised, a batch writes at most twice its frames, and a rebuild reads at most
-twice the state.
+What a micro-batch writes: its own frames as a segment, and at times a few pieces of a new snapshot, about twice
+as much. When the last piece is there, the old snapshot and the segments before the new one go. So no
+micro-batch writes more than three times its frames (but at least `min_log_bytes`), however large the state, and a
+rebuild reads two to three times what is alive.
 """
 
 from __future__ import annotations
 
 import json
-import time
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -28,50 +28,53 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import streamjoin as sj
-from streamjoin.spark import frames
+from streamjoin.spark import frames, residents
 from streamjoin.spark.bucket import Bucket
 from streamjoin.spark.layout import Layout
+from streamjoin.spark.residents import Answer, Order
 
-FORMAT = 1
+FORMAT = 2
 HEAD = (
-    "format int, token string, layout string, buckets int, snapshot_parts long, parts long, "
-    "snapshot_bytes long, log_bytes long, stats string"
+    "format int, token string, layout string, buckets int, first_segment long, next_segment long, "
+    "first_piece long, pieces long, next_snapshot_segment long, next_pieces long, "
+    "snapshot_bytes long, snapshot_live long, next_bytes long, log_bytes long, next_log_bytes long, "
+    "written_bytes long, stats string"
 )
-PART_BYTES = 64 << 20  # a value of the state store goes over a socket as a whole
-FORGET_AFTER = 600.0  # seconds after which a resident bucket nobody asked for is let go
 WATCHED = ("state_rows", "state_bytes", "rows_in", "rows_out", "purged", "invalidated", "late", "violations")
-OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in WATCHED)
-
-
-@dataclass
-class Resident:
-    """A bucket that stays in the worker between micro-batches."""
-
-    token: str
-    bucket: Bucket
-    used: float
-
-
-RESIDENT: dict[tuple[str, int], Resident] = {}
+BY_BATCH = ("written_bytes", "rebuilt")  # of this micro-batch alone; the rest since the query began
+OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in (*WATCHED, *BY_BATCH))
 
 
 @dataclass(frozen=True)
 class Head:
-    """What is committed of a bucket, without the log."""
+    """What is committed of a bucket, without segments and pieces.
+
+    Segments `first_segment` up to `next_segment` follow the snapshot in `pieces` pieces from `first_piece`
+    on (none: the bucket began empty). A snapshot under way has `next_pieces` pieces behind those; the segments
+    from `next_snapshot_segment` on will follow it. `written_bytes`: what the last micro-batch wrote.
+    """
 
     format: int
     token: str
     layout: str
     buckets: int
-    snapshot_parts: int
-    parts: int
-    snapshot_bytes: int
-    log_bytes: int
-    stats: str
+    first_segment: int = 0
+    next_segment: int = 0
+    first_piece: int = 0
+    pieces: int = 0
+    next_snapshot_segment: int = 0
+    next_pieces: int = 0
+    snapshot_bytes: int = 0
+    snapshot_live: int = 0
+    next_bytes: int = 0
+    log_bytes: int = 0
+    next_log_bytes: int = 0
+    written_bytes: int = 0
+    stats: str = ""
 
 
 class JoinProcessor(StatefulProcessor):
-    """Runs the buckets of one task. `min_log_bytes`: below this the log is left to grow."""
+    """Runs the buckets of one task. `min_log_bytes`: below this the segments are left to grow."""
 
     def __init__(self, layout: Layout, *, min_log_bytes: int) -> None:
         """Take the layout along to the worker."""
@@ -81,7 +84,8 @@ class JoinProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
         self._head = handle.getValueState("head", HEAD)
-        self._log = handle.getMapState("log", "part long", "data binary")
+        self._segments = handle.getMapState("segments", "number long", "data binary")
+        self._pieces = handle.getMapState("pieces", "number long", "data binary")
         self._fingerprint = self._layout.fingerprint
         context = TaskContext.get()
         self._query = (context and context.getLocalProperty("sql.streaming.queryId")) or ""
@@ -92,46 +96,29 @@ class JoinProcessor(StatefulProcessor):
         """Join one micro-batch of one bucket."""
         data = [bytes(frame) for part in rows for frame in part["frame"]]
         data.sort(key=lambda frame: frame[:10])  # attempts of a batch agree as far as they can
-        committed = self._head.get()
-        head = None if committed is None else Head(*committed)
-        bucket = self._bucket(key[0], head)
-        results = bucket.apply(data)
-        token = uuid.uuid4().hex
-        stats = bucket.operator.stats()
-        self._write(data, bucket, head, token, json.dumps(asdict(stats)))
-        self._keep(key[0], Resident(token, bucket, time.monotonic()))
-        blobs = [blob for table in results for blob in frames.write_results(table)]
-        yield pd.DataFrame({"blob": pd.Series([*blobs, None], dtype=object), **_watched(stats, len(blobs))})
+        head = self._committed()
+        name, order = f"{self._query}-{key[0]}", self._order(head, data)
+        found = residents.ask(name, order) if head.token else None
+        answer = residents.hold(name, self._rebuilt(head), order) if found is None else found
+        written = self._write(data, head, order.token, answer)
+        totals = [*_totals(answer.stats), written, int(found is None and head.token != "")]
+        columns = {"blob": pd.Series([*answer.blobs, None], dtype=object)}
+        for column, total in zip((*WATCHED, *BY_BATCH), totals, strict=True):  # behind the blobs, one line
+            columns[column] = pd.Series([*[None] * len(answer.blobs), total], dtype="Int64")
+        yield pd.DataFrame(columns)
 
     def close(self) -> None:
         """Nothing to close: what stays resident is meant to."""
 
-    def _bucket(self, key: int, head: Head | None) -> Bucket:
-        """Return the bucket as committed. It leaves the residents, in case this batch fails."""
-        resident = RESIDENT.pop((self._query, key), None)
-        if head is None:
-            return Bucket(self._layout)
-        self._check(head)
-        if resident is not None and resident.token == head.token:
-            return resident.bucket
-        return self._rebuilt(head)
-
-    def _rebuilt(self, head: Head) -> Bucket:
-        parts = [self._log.getValue((number,)) for number in range(head.parts)]
-        if any(part is None for part in parts):
-            raise sj.SnapshotError(f"the checkpoint is damaged: expected {head.parts} parts of the log")
-        data = [bytes(part[0]) for part in parts if part is not None]
-        snapshot, segments = data[: head.snapshot_parts], data[head.snapshot_parts :]
-        bucket = Bucket.restore(self._layout, b"".join(snapshot)) if snapshot else Bucket(self._layout)
-        for segment in segments:
-            bucket.apply(frames.split_frames(segment))
-        return bucket
-
-    def _check(self, head: Head) -> None:
-        if head.format != FORMAT:
+    def _committed(self) -> Head:
+        committed = self._head.get()
+        if committed is None:
+            return Head(FORMAT, "", self._fingerprint, self._layout.buckets)
+        if committed[0] != FORMAT:
             raise sj.SnapshotError(
-                f"checkpoint: expected format {FORMAT}, got {head.format}: made by another streamjoin"
+                f"checkpoint: expected format {FORMAT}, got {committed[0]}: made by another streamjoin"
             )
+        head = Head(*committed)
         if head.buckets != self._layout.buckets:
             raise sj.SnapshotError(
                 f"checkpoint: it was made with buckets={head.buckets}, got buckets={self._layout.buckets}; "
@@ -142,42 +129,96 @@ class JoinProcessor(StatefulProcessor):
                 "checkpoint: it was made by another query, other schemas or other aggregates; "
                 "go on with the old ones, or start with a new checkpoint"
             )
+        return head
 
-    def _write(self, data: list[bytes], bucket: Bucket, head: Head | None, token: str, stats: str) -> None:
+    def _order(self, head: Head, data: list[bytes]) -> Order:
+        return Order(
+            committed=head.token,
+            token=uuid.uuid4().hex,
+            data=data,
+            stored_bytes=head.snapshot_bytes + head.log_bytes,
+            snapshot_bytes=head.snapshot_bytes,
+            snapshot_live=head.snapshot_live,
+            min_log_bytes=self._min_log_bytes,
+            pieces=head.next_pieces,
+        )
+
+    def _rebuilt(self, head: Head) -> Bucket:
+        pieces = [self._pieces.getValue((head.first_piece + i,)) for i in range(head.pieces)]
+        numbers = range(head.first_segment, head.next_segment)
+        segments = [self._segments.getValue((number,)) for number in numbers]
+        if any(part is None for part in (*pieces, *segments)):
+            raise sj.SnapshotError(
+                f"the checkpoint is damaged: expected {len(pieces)} pieces of a snapshot and {len(segments)} "
+                "segments"
+            )
+        snapshot = b"".join(bytes(piece[0]) for piece in pieces)  # type: ignore[index]
+        bucket = Bucket.restore(self._layout, snapshot) if pieces else Bucket(self._layout)
+        for segment in segments:
+            bucket.apply(frames.split_frames(bytes(segment[0])))  # type: ignore[index]
+        return bucket
+
+    def _write(self, data: list[bytes], head: Head, token: str, answer: Answer) -> int:
+        """Write what this micro-batch changed; returns how many bytes that were."""
         segment = frames.join_frames(data)
-        parts = head.parts if head else 0
-        snapshot_parts = head.snapshot_parts if head else 0
-        snapshot_bytes = head.snapshot_bytes if head else 0
-        log_bytes = (head.log_bytes if head else 0) + len(segment)
-        if log_bytes > max(snapshot_bytes, self._min_log_bytes):
-            snapshot = bucket.snapshot()
-            pieces = [snapshot[at : at + PART_BYTES] for at in range(0, len(snapshot), PART_BYTES)]
-            self._log.clear()
-            snapshot_parts, snapshot_bytes = len(pieces), len(snapshot)
-            parts, log_bytes = 0, 0
-        else:
-            pieces = [segment]
-        for piece in pieces:
-            self._log.updateValue((parts,), (piece,))
-            parts += 1
-        new = Head(
-            FORMAT, token, self._fingerprint, self._layout.buckets,
-            snapshot_parts, parts, snapshot_bytes, log_bytes, stats,
-        )  # fmt: skip
-        self._head.update(tuple(asdict(new).values()))
+        self._segments.updateValue((head.next_segment,), (segment,))
+        new = replace(
+            head,
+            token=token,
+            next_segment=head.next_segment + 1,
+            log_bytes=head.log_bytes + len(segment),
+            next_log_bytes=head.next_log_bytes + len(segment),
+            written_bytes=len(segment),
+            stats=json.dumps(asdict(answer.stats)),
+        )
+        if answer.pieces is None and head.next_pieces:  # its worker is gone, and the rest of it too
+            self._remove(self._pieces, head.first_piece + head.pieces, head.next_pieces)
+            new = replace(new, next_pieces=0)
+        elif answer.pieces is not None:
+            new = self._with_pieces(new, answer)
+        self._head.update(astuple(new))
+        return new.written_bytes
 
-    def _keep(self, key: int, resident: Resident) -> None:
-        old = [place for place, r in RESIDENT.items() if r.used < resident.used - FORGET_AFTER]
-        for place in old:
-            del RESIDENT[place]
-        RESIDENT[self._query, key] = resident
+    def _with_pieces(self, head: Head, answer: Answer) -> Head:
+        """Write pieces of a snapshot; with the last one it takes the place of all before it."""
+        assert answer.pieces is not None
+        if answer.starts and head.next_pieces:
+            self._remove(self._pieces, head.first_piece + head.pieces, head.next_pieces)
+        if answer.starts:
+            head = replace(
+                head, next_snapshot_segment=head.next_segment, next_pieces=0, next_bytes=0, next_log_bytes=0
+            )
+        at = head.first_piece + head.pieces + head.next_pieces
+        for number, piece in enumerate(answer.pieces, at):
+            self._pieces.updateValue((number,), (piece,))
+        size = sum(map(len, answer.pieces))
+        head = replace(
+            head,
+            next_pieces=head.next_pieces + len(answer.pieces),
+            next_bytes=head.next_bytes + size,
+            written_bytes=head.written_bytes + size,
+        )
+        if not answer.complete:
+            return head
+        self._remove(self._segments, head.first_segment, head.next_snapshot_segment - head.first_segment)
+        self._remove(self._pieces, head.first_piece, head.pieces)
+        return replace(
+            head,
+            first_segment=head.next_snapshot_segment,
+            first_piece=head.first_piece + head.pieces,
+            pieces=head.next_pieces,
+            next_pieces=0,
+            snapshot_bytes=head.next_bytes,
+            snapshot_live=answer.snapshot_live,
+            log_bytes=head.next_log_bytes,
+        )
+
+    def _remove(self, parts: Any, first: int, count: int) -> None:
+        for number in range(first, first + count):
+            parts.removeKey((number,))
 
 
-def _watched(stats: sj.Stats, before: int) -> dict[str, Any]:
-    """One line of totals behind the blobs of results."""
-    columns = {}
-    for name in WATCHED:
-        value = getattr(stats, name)
-        total = sum(value.values()) if isinstance(value, dict) else value
-        columns[name] = pd.Series([*[None] * before, total], dtype="Int64")
-    return columns
+def _totals(stats: sj.Stats) -> list[int]:
+    """Return what is watched, all streams together."""
+    values = [getattr(stats, name) for name in WATCHED]
+    return [sum(value.values()) if isinstance(value, dict) else value for value in values]
