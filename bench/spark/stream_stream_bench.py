@@ -180,7 +180,8 @@ def main() -> int:
             used = [clock.at[p.batchId] - clock.at[p.batchId - 1] for p in steps]
             print("         processor s:", [round(u, 2) for u in used])
             if "DEBUG" in os.environ:
-                for p in steps: print(p.durationMs, p.stateOperators[0].prettyJson)
+                for p in steps:
+                    print(p.durationMs, p.stateOperators[0].prettyJson)
             if name == "ours":
                 written = [p.stateOperators[0].customMetrics.get("rocksdbBytesCopied", 0) for p in steps]
                 print("         bytes copied to the checkpoint:", written)

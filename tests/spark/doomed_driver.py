@@ -1,6 +1,7 @@
 """A driver with two executors that runs the auction query: python doomed_driver.py FOLDER.
 
-In batch 1 an executor is killed from within a task; in batch 2 a task says that the driver may die, and waits.
+In batch 1 an executor is killed from within a task; in batch 2 a task says that the driver may die, and
+waits.
 """
 
 from __future__ import annotations

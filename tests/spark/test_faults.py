@@ -75,7 +75,9 @@ def test_an_executor_and_then_the_driver_are_killed(spark: SparkSession, tmp_pat
     for batch in batches[:3]:
         feed.send(batch)
     program = [sys.executable, str(Path(__file__).parent / "doomed_driver.py"), str(tmp_path)]
-    driver = subprocess.Popen(program, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    driver = subprocess.Popen(
+        program, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
     try:
         deadline = time.monotonic() + 300
         while not (tmp_path / "driver_may_die").exists():

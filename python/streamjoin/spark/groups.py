@@ -1,11 +1,14 @@
 """`Groups`: aggregates of results that are not complete yet, fed by an operator's output.
 
-    results ----> partial aggregates by group ----> complete groups, each once
-                         ^
-    output punctuation --+   "no later result matches": the groups it covers leave
+    results ----> partial aggregates, one run an output ----> complete groups, each once
+                     ^ found by key
+    output punctuation: "no later result matches": the groups it covers leave
 
 A group leaves when a punctuation speaks of nothing but columns of `by` and has the group's values there.
-Cost: each call with punctuations looks at all groups held, column-wise; memory is one row a group.
+Its partial aggregates are found by an index over the columns that punctuations fix, so a punctuation
+costs what it completes; a range looks at all groups held. Runs are merged when they have doubled or are
+half dead: amortised O(1) a partial aggregate. Memory: at most twice the partial aggregates of the last
+merge, and an index entry each.
 """
 
 from __future__ import annotations
@@ -13,14 +16,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import streamjoin as sj
 from streamjoin.aggregates import Aggregate
+from streamjoin.spark.group_patterns import keys_of, patterns_of
 from streamjoin.spark.layout import attributes, result_columns
 
 MERGED_BY = {"count": "sum", "sum": "sum", "min": "min", "max": "max"}
+SLACK_ROWS = 1024  # partial aggregates that are not worth a merge
+Address = tuple[int, int]  # run, row
 
 
 class Groups:
@@ -33,7 +40,7 @@ class Groups:
         self._attributes = [sorted(result_columns(attribute)) for attribute in attributes(query)]
         self._parts = _parts(aggregates)
         self.schema = _schema(aggregates, rows)
-        self._held: list[pa.Table] = []
+        self._forget()
 
     def add(self, rows: pa.Table) -> None:
         """Count results in."""
@@ -44,61 +51,125 @@ class Groups:
                 else (column, function, pc.CountOptions(mode="only_valid") if function == "count" else None)
                 for function, column in self._parts
             ]
-            self._hold(rows, wanted)
-            if len(self._held) > 16:
+            self._hold(self._aggregated(rows, wanted))
+            if self._stored > 2 * self._merged_rows + SLACK_ROWS:
                 self._merge()
 
     def complete(self, punctuations: pa.Table) -> pa.Table:
         """Return the groups that these output punctuations complete, and forget them."""
-        held = self._merge()
-        if held is None or not punctuations.num_rows:
-            return self._results(None)
-        done = np.zeros(held.num_rows, dtype=np.bool_)
-        for pattern in _by_pattern(punctuations, self._attributes, self._by):
-            keys = held.select(pattern.schema.names)
-            for name in keys.schema.names:
-                pattern = pattern.set_column(
-                    pattern.schema.get_field_index(name),
-                    name,
-                    pattern.column(name).cast(keys.field(name).type),
-                )
-            if len(pattern.schema) == 1:
-                done |= pc.is_in(keys.column(0), value_set=pattern.column(0)).to_numpy()
+        found: list[Address] = []
+        for values, low, high in patterns_of(punctuations, self._attributes, self._by):
+            if low.num_columns or high.num_columns or not values.num_columns:
+                found += self._within(values, low, high)
             else:
-                numbered = keys.append_column("_row", pa.array(np.arange(len(done))))
-                found = numbered.join(pattern, pattern.schema.names, join_type="left semi", use_threads=False)
-                done[found.column("_row").to_numpy()] = True
-        self._held = [held.filter(pa.array(~done))]
-        return self._results(held.filter(pa.array(done)))
+                index = self._index(tuple(values.schema.names))
+                for key in keys_of(values, self.schema):
+                    found += [place for place in index.pop(key, ()) if self._live[place[0]][place[1]]]
+        if not found:
+            return self._results(None)
+        done = self._taken(found)
+        if self._stored > 2 * self._live_rows + SLACK_ROWS:
+            self._merge()
+        return self._results(self._summed(done))
 
     def rest(self) -> pa.Table:
         """Return what is left: at the end of every stream all groups are complete."""
-        held, self._held = self._merge(), []
+        held = self.save()
+        self._forget()
         return self._results(held)
 
     def save(self) -> pa.Table | None:
         """Return the incomplete groups."""
-        return self._merge()
+        self._merge()
+        return next(iter(self._runs.values()), None)
 
     def load(self, held: pa.Table | None) -> None:
         """Undo `save`."""
-        self._held = [] if held is None else [held]
+        self._forget()
+        if held is not None and held.num_rows:
+            self._hold(held)
+            self._merged_rows = held.num_rows
 
-    def _merge(self) -> pa.Table | None:
-        if len(self._held) > 1:
-            together = pa.concat_tables(self._held)
-            self._held = []
-            names = [_part_name(part) for part in self._parts]
-            self._hold(
-                together,
-                [
-                    (n, MERGED_BY[p[0]], pc.ScalarAggregateOptions(min_count=1))
-                    for n, p in zip(names, self._parts, strict=True)
-                ],
-            )
-        return self._held[0] if self._held else None
+    def _forget(self) -> None:
+        self._runs: dict[int, pa.Table] = {}
+        self._live: dict[int, npt.NDArray[np.bool_]] = {}
+        self._indexes: dict[tuple[str, ...], dict[Any, list[Address]]] = {}
+        self._next_run = self._stored = self._live_rows = self._merged_rows = 0
 
-    def _hold(self, table: pa.Table, wanted: list[tuple[Any, ...]]) -> None:
+    def _hold(self, partial: pa.Table) -> None:
+        run, self._next_run = self._next_run, self._next_run + 1
+        self._runs[run] = partial
+        self._live[run] = np.ones(partial.num_rows, dtype=np.bool_)
+        self._stored += partial.num_rows
+        self._live_rows += partial.num_rows
+        for names, index in self._indexes.items():
+            self._enter(index, names, run)
+
+    def _index(self, names: tuple[str, ...]) -> dict[Any, list[Address]]:
+        """Return the index over these columns, made when a punctuation first speaks of them."""
+        if names not in self._indexes:
+            self._indexes[names] = {}
+            for run in self._runs:
+                self._enter(self._indexes[names], names, run)
+        return self._indexes[names]
+
+    def _enter(self, index: dict[Any, list[Address]], names: tuple[str, ...], run: int) -> None:
+        for row, key in enumerate(keys_of(self._runs[run].select(names), self.schema)):
+            if self._live[run][row]:
+                index.setdefault(key, []).append((run, row))
+
+    def _within(self, values: pa.Table, low: pa.Table, high: pa.Table) -> list[Address]:
+        """Find the groups of patterns with ranges, or of one that says nothing of any column: all."""
+        found = []
+        for run, table in self._runs.items():
+            done = np.zeros(table.num_rows, dtype=np.bool_)
+            for row in range(max(values.num_rows, low.num_rows, high.num_rows, 1)):
+                covered = self._live[run].copy()
+                for wanted, compare in ((values, pc.equal), (low, pc.greater_equal), (high, pc.less_equal)):
+                    for name in wanted.schema.names:
+                        end = wanted.column(name)[row]
+                        if end.is_valid:
+                            true = compare(table.column(name), end.cast(table.schema.field(name).type))
+                            covered &= pc.fill_null(true, False).to_numpy()
+                done |= covered
+            found += [(run, int(row)) for row in np.flatnonzero(done)]
+        return found
+
+    def _taken(self, places: list[Address]) -> pa.Table:
+        by_run: dict[int, list[int]] = {}
+        for run, row in dict.fromkeys(places):
+            by_run.setdefault(run, []).append(row)
+        parts = []
+        for run, rows in by_run.items():
+            parts.append(self._runs[run].take(rows))
+            self._live[run][rows] = False
+            self._live_rows -= len(rows)
+        return pa.concat_tables(parts)
+
+    def _merge(self) -> None:
+        if self._stored == self._live_rows and len(self._runs) <= 1:
+            return
+        live = [table.filter(pa.array(self._live[run])) for run, table in self._runs.items()]
+        names = list(self._indexes)
+        self._forget()
+        merged = self._summed(pa.concat_tables(live))
+        if merged.num_rows:
+            self._hold(merged)
+        self._merged_rows = merged.num_rows
+        for shape in names:
+            self._index(shape)
+
+    def _summed(self, partial: pa.Table) -> pa.Table:
+        """Put the partial aggregates of each group together."""
+        return self._aggregated(
+            partial,
+            [
+                (_part_name(part), MERGED_BY[part[0]], pc.ScalarAggregateOptions(min_count=1))
+                for part in self._parts
+            ],
+        )
+
+    def _aggregated(self, table: pa.Table, wanted: list[tuple[Any, ...]]) -> pa.Table:
         grouped = table.group_by(self._by, use_threads=False).aggregate(
             [
                 (column, function) if options is None else (column, function, options)
@@ -110,7 +181,7 @@ class Groups:
             ordered.append(grouped.column("count_all" if column == [] else f"{column}_{function}"))
         keys = [grouped.column(name) for name in self._by]
         names = [*self._by, *(_part_name(part) for part in self._parts)]
-        self._held.append(pa.table([*keys, *ordered], names=names))
+        return pa.table([*keys, *ordered], names=names).combine_chunks()
 
     def _results(self, held: pa.Table | None) -> pa.Table:
         if held is None:
@@ -175,36 +246,3 @@ def _type(aggregate: Aggregate, rows: pa.Schema) -> pa.DataType:
     if aggregate.function == "avg" or pa.types.is_floating(source):
         return pa.float64()
     return pa.int64() if pa.types.is_integer(source) else pa.decimal128(38, source.scale)
-
-
-def _by_pattern(punctuations: pa.Table, attributes_: list[list[str]], by: list[str]) -> list[pa.Table]:
-    """Split punctuations by the attributes they fix; keep those that speak of columns of `by` alone."""
-    rows = punctuations.num_rows
-    covers = np.ones(rows, dtype=np.bool_)
-    fixed: dict[str, pa.Array] = {}
-    for columns in attributes_:
-        known = [name for name in columns if name in punctuations.schema.names]
-        value = (
-            pc.coalesce(*(punctuations.column(name) for name in known))
-            if len({punctuations.schema.field(name).type for name in known}) == 1
-            else punctuations.column(known[0])
-        )
-        group = next((name for name in columns if name in by), None)
-        if group is None:
-            covers &= ~pc.is_valid(value).to_numpy()
-        else:
-            fixed[group] = value
-        for name in columns:
-            for end in ("_low", "_high"):
-                if f"{name}{end}" in punctuations.schema.names:
-                    covers &= ~pc.is_valid(punctuations.column(f"{name}{end}")).to_numpy()
-    shapes = np.zeros(rows, dtype=np.int64)
-    for place, value in enumerate(fixed.values()):
-        shapes |= pc.is_valid(value).to_numpy().astype(np.int64) << place
-    patterns = []
-    for shape in np.unique(shapes[covers]):
-        chosen = pa.array(covers & (shapes == shape))
-        names = [name for place, name in enumerate(fixed) if shape >> place & 1]
-        if names:
-            patterns.append(pa.table({name: fixed[name] for name in names}).filter(chosen))
-    return patterns

@@ -6,13 +6,13 @@
                     pieces:    a snapshot, and perhaps the first pieces of the next one
 
 Spark's checkpoint is the only truth. A resident bucket is used if its token is the committed one; after a
-failed attempt it is not, and the bucket is rebuilt: the snapshot restored, the segments since replayed, results
-thrown away.
+failed attempt it is not, and the bucket is rebuilt: the snapshot restored, the segments since replayed,
+results thrown away.
 
-What a micro-batch writes: its own frames as a segment, and at times a few pieces of a new snapshot, about twice
-as much. When the last piece is there, the old snapshot and the segments before the new one go. So no
-micro-batch writes more than three times its frames (but at least `min_log_bytes`), however large the state, and a
-rebuild reads two to three times what is alive.
+What a micro-batch writes: its own frames as a segment, and at times a few pieces of a new snapshot, about
+twice as much. When the last piece is there, the old snapshot and the segments before the new one go. So
+no micro-batch writes more than three times its frames (but at least `min_log_bytes`), however large the
+state, and a rebuild reads two to three times what is alive.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in (*WATCHED, *BY_B
 class Head:
     """What is committed of a bucket, without segments and pieces.
 
-    Segments `first_segment` up to `next_segment` follow the snapshot in `pieces` pieces from `first_piece`
-    on (none: the bucket began empty). A snapshot under way has `next_pieces` pieces behind those; the segments
-    from `next_snapshot_segment` on will follow it. `written_bytes`: what the last micro-batch wrote.
+    Segments `first_segment` up to `next_segment` follow the snapshot in `pieces` pieces from
+    `first_piece` on (none: the bucket began empty). A snapshot under way has `next_pieces` pieces behind
+    those; the segments from `next_snapshot_segment` on will follow it. `written_bytes`: what the last
+    micro-batch wrote.
     """
 
     format: int

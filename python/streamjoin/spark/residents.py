@@ -3,10 +3,10 @@
     worker 1  bucket 0 <---- asked by worker 2, which Spark gave the next micro-batch of bucket 0
               bucket 5
 
-Spark gives a task to any idle Python worker of the executor, so a bucket meets its own worker by chance only. It
-stays where it was made, and that worker serves it to the others: a file in Spark's folder of the application
-says at which port. The worker that asks keeps to the state store; the one that is asked touches nothing but the
-bucket.
+Spark gives a task to any idle Python worker of the executor, so a bucket meets its own worker by chance
+only. It stays where it was made, and that worker serves it to the others: a file in Spark's folder of the
+application says at which port. The worker that asks keeps to the state store; the one that is asked
+touches nothing but the bucket.
 
 A resident bucket is used if its token is the committed one. If it is not, if its worker is gone or does not
 answer, the answer is None and the bucket is rebuilt from the store. Nothing here is needed for the results to
@@ -59,8 +59,8 @@ class Order:
 class Answer:
     """What came of an order: result blobs, statistics, and the next pieces of a snapshot.
 
-    `pieces` is None if no snapshot is under way; `starts` and `complete` say that its first and its last piece
-    are among them. `snapshot_live`: the live bytes when it was taken.
+    `pieces` is None if no snapshot is under way; `starts` and `complete` say that its first and its last
+    piece are among them. `snapshot_live`: the live bytes when it was taken.
     """
 
     blobs: list[bytes]
