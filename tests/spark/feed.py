@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 from streamjoin import spark as sjs
+from streamjoin.spark.watch import totals_of
 
 AUCTION = pa.schema([("item", pa.int64()), ("seller", pa.string()), ("opened", pa.timestamp("us", "UTC"))])
 BID = pa.schema([("item", pa.int64()), ("price", pa.int64()), ("placed", pa.timestamp("us", "UTC"))])
@@ -117,7 +118,8 @@ class Feed:
 
     def join(self, query: sj.Query, *, streaming: bool = True, **options: Any) -> DataFrame:
         frame = self.stream if streaming else self.static
-        options.setdefault("punctuations", {"bid": frame("closing")})
+        if "punctuations" not in options:
+            options["punctuations"] = {"bid": frame("closing")}
         return sjs.join(query, {name: frame(name) for name in query.stream_names}, **options)
 
     def run(self, joined: DataFrame, checkpoint: str = "checkpoint") -> list[dict[str, int]]:
@@ -130,7 +132,7 @@ class Feed:
             .start()
         )
         query.awaitTermination()
-        return [progress.observedMetrics["streamjoin"].asDict() for progress in query.recentProgress]
+        return [totals for progress in query.recentProgress for totals in totals_of(progress)]
 
     def results(self, checkpoint: str = "checkpoint") -> Counter[tuple[Any, ...]]:
         return rows_of(self.spark.read.parquet(str(self.folder / f"out_{checkpoint}")))

@@ -12,11 +12,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-import streamjoin as sj
 from feed import Feed, auction_batches, auction_query, nested_loops
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from streamjoin.spark.join import MIN_LOG_BYTES
 
 
@@ -75,15 +73,13 @@ def test_an_executor_and_then_the_driver_are_killed(spark: SparkSession, tmp_pat
     for batch in batches[:3]:
         feed.send(batch)
     program = [sys.executable, str(Path(__file__).parent / "doomed_driver.py"), str(tmp_path)]
-    driver = subprocess.Popen(
-        program, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
+    log = tmp_path / "driver.log"
+    with log.open("w") as file:
+        driver = subprocess.Popen(program, start_new_session=True, stdout=file, stderr=file)
     try:
-        deadline = time.monotonic() + 300
         while not (tmp_path / "driver_may_die").exists():
-            assert driver.poll() is None, driver.stderr and driver.stderr.read().decode()[-3000:]
-            assert time.monotonic() < deadline, "the driver did not come to its third batch"
-            time.sleep(0.2)
+            assert driver.poll() is None, log.read_text()[-3000:]
+            time.sleep(0.1)
     finally:
         os.killpg(driver.pid, signal.SIGKILL)
         driver.wait()
@@ -108,53 +104,3 @@ def test_a_bad_row_stops_the_query_which_goes_on_after_repair(spark: SparkSessio
         feed.run(feed.join(auction_query(late="insert"), buckets=2))
     feed.run(feed.join(auction_query(), buckets=2))
     assert feed.results() == nested_loops(batches)
-
-
-def test_a_query_fails_before_it_starts_if_it_cannot_run(spark: SparkSession, tmp_path: Path) -> None:
-    from streamjoin import spark as sjs
-    from streamjoin.spark import checks
-
-    feed = Feed(spark, tmp_path)
-    feed.send(auction_batches(seed=1, batches=1)[0])
-    query = auction_query()
-    static, stream = feed.static, feed.stream
-    both = {"auction": static("auction"), "bid": static("bid")}
-
-    def refused(
-        expected: str, *, joining: sj.Query = query, streams: object = both, **options: object
-    ) -> None:
-        with pytest.raises(sj.QueryError, match=expected):
-            sjs.join(joining, streams, **options)  # type: ignore[arg-type]
-
-    refused("expected a DataFrame of stream 'bid'", streams={"auction": static("auction")})
-    refused("expected the streams .* got 'bids'", streams={**both, "bids": static("bid")})
-    refused("stream 'bid': expected a DataFrame, got 3", streams={**both, "bid": 3})
-    refused(
-        "stream 'bid': expected a time column 'placed'", streams={**both, "bid": static("bid").drop("placed")}
-    )
-    refused("expected a column 'item'", streams={**both, "bid": static("bid").drop("item")})
-    text = static("bid").withColumn("item", F.col("item").cast("string"))
-    refused("auction.item = bid.item", streams={**both, "bid": text})
-    refused("use readStream for all or read for all", streams={**both, "bid": stream("bid")})
-    refused("emit: expected one of", emit="everything")
-    refused("buckets: expected a positive integer", buckets=0)
-    refused("expected a SQL condition over its columns", punctuations={"bid": "no_such_column = 1"})
-    refused("expected a condition, got 'price'", punctuations={"bid": "price"})
-    refused("got the column 'price'", punctuations={"bid": static("bid")})
-    refused("needs exactly one scheme", punctuations={"auction": "seller = 'x'"})
-    refused("expected one of .* got 'no'", aggregate=sj.count(by="no"))
-    refused("expected a column of numbers", aggregate=sj.sum("auction_seller", by="auction_item"))
-    streaming = {"auction": stream("auction"), "bid": stream("bid")}
-    refused(
-        "a function cannot be recognised after a restart",
-        joining=auction_query(where=lambda columns: columns["bid.price"] > 3),
-        streams=streaming,
-    )
-    provider = spark.conf.get(checks.PROVIDER)
-    spark.conf.unset(checks.PROVIDER)
-    try:
-        refused("the state store provider must be RocksDB", streams=streaming)
-    finally:
-        spark.conf.set(checks.PROVIDER, provider)
-    with pytest.raises(sj.QueryError, match="pandas below 3"):
-        checks.check_pandas("3.0.1")

@@ -7,6 +7,7 @@ True
 
 from pyspark.sql import SparkSession
 
+from streamjoin.spark.checks import check_environment
 from streamjoin.spark.join import explain, join
 from streamjoin.spark.nexmark import NexmarkSource
 from streamjoin.spark.watch import JoinListener, state_stats
@@ -17,4 +18,4 @@ def register(spark: SparkSession) -> None:
     spark.dataSource.register(NexmarkSource)
 
 
-__all__ = ["JoinListener", "explain", "join", "register", "state_stats"]
+__all__ = ["JoinListener", "check_environment", "explain", "join", "register", "state_stats"]

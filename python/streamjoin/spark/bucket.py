@@ -70,6 +70,11 @@ class Bucket:
         found = self.results([self.operator.finish()])
         return [*found, self._groups.rest()] if self._groups is not None else found
 
+    def size(self, stats: sj.Stats) -> int:
+        """Return how many rows, punctuations and groups are held; a snapshot grows with it."""
+        groups = len(self._groups) if self._groups is not None else 0
+        return sum(stats.state_rows.values()) + sum(stats.punctuations_held.values()) + groups
+
     def snapshot(self) -> bytes:
         """Return the whole state, compressed."""
         groups = self._groups.save() if self._groups is not None else None

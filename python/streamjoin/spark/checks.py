@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.metadata
+import os
+import shutil
 from collections.abc import Mapping
 from typing import Any
 
@@ -84,12 +86,7 @@ def check_streaming(spark: SparkSession, query: sj.Query) -> None:
             "the state store provider must be RocksDB: "
             f"spark.conf.set({PROVIDER!r}, {ROCKSDB!r}); got {provider!r}"
         )
-    for module, need in (("google.protobuf", "protobuf"), ("pandas", "pandas below 3")):
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            raise sj.QueryError(f"a streaming join needs {need}: pip install 'streamjoin[spark]'") from None
-    check_pandas(importlib.import_module("pandas").__version__)
+    check_packages()
     if callable(query.where) and not isinstance(query.where, Predicate):
         raise sj.QueryError(
             "where: a function cannot be recognised after a restart; expected text, band() or distance() "
@@ -97,7 +94,32 @@ def check_streaming(spark: SparkSession, query: sj.Query) -> None:
         )
 
 
-def check_pandas(version: str) -> None:
-    """Refuse pandas 3, which PySpark does not support here."""
-    if int(version.split(".")[0]) >= 3:
-        raise sj.QueryError(f"a streaming join needs pandas below 3: pip install 'pandas<3'; got {version}")
+def check_environment() -> None:
+    """Refuse a machine on which streaming joins cannot run: call it before a SparkSession is made.
+
+    QueryError says what is missing, Java or a package, and how to install it.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise sj.QueryError(
+            "Spark needs Java 17: on Debian apt-get install openjdk-17-jre-headless, elsewhere set JAVA_HOME; "
+            f"found no java {where}"
+        )
+    check_packages()
+
+
+def check_packages() -> None:
+    """Refuse to start without the packages that Spark's state API needs in Python."""
+    for package, need in (("protobuf", "protobuf"), ("pandas", "pandas below 3")):
+        try:
+            version = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            raise sj.QueryError(
+                f"a streaming join needs {need}: pip install 'streamjoin[spark]'; it is not installed"
+            ) from None
+        if package == "pandas" and int(version.split(".")[0]) >= 3:
+            raise sj.QueryError(
+                f"a streaming join needs pandas below 3: pip install 'pandas<3'; got {version}"
+            )

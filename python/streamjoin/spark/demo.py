@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import streamjoin as sj
 from streamjoin import spark as sjs
-from streamjoin.spark.join import OBSERVED
+from streamjoin.spark.watch import totals_of
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 QUERY = sj.Query(
@@ -122,9 +122,9 @@ def run(spark: SparkSession, events: int, batches: int, *, with_closings: bool) 
         query = writer.start()
         while len(steps) < batches and query.isActive:
             time.sleep(0.2)
-            done = [p for p in query.recentProgress if p.numInputRows and OBSERVED in p.observedMetrics]
+            done = [p for p in query.recentProgress if p.numInputRows and totals_of(p)]
             for progress in done[len(steps) :]:
-                totals = progress.observedMetrics[OBSERVED].asDict()
+                totals = totals_of(progress)[0]
                 steps.append({"state_rows": totals["state_rows"], "matches": totals["rows_out"]})
                 _progress_bar(len(steps), batches, time.monotonic() - started)
         query.stop()

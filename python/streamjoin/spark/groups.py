@@ -42,6 +42,10 @@ class Groups:
         self.schema = _schema(aggregates, rows)
         self._forget()
 
+    def __len__(self) -> int:
+        """Return how many partial aggregates are held."""
+        return self._live_rows
+
     def add(self, rows: pa.Table) -> None:
         """Count results in."""
         if rows.num_rows:

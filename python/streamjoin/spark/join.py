@@ -19,11 +19,10 @@ from streamjoin.spark.bucket import rows_schema
 from streamjoin.spark.groups import Groups
 from streamjoin.spark.layout import Layout, result_schema
 from streamjoin.spark.packing import BUCKET, PUNCTUATION, pack_punctuations, pack_rows, unpack
-from streamjoin.spark.processor import BY_BATCH, OUTPUT, WATCHED, JoinProcessor
+from streamjoin.spark.processor import BY_BATCH, OBSERVED, OUTPUT, WATCHED, JoinProcessor
 from streamjoin.spark.spread import Spread, choose_spread, microseconds_column, with_slab
 
 MIN_LOG_BYTES = "spark.streamjoin.state.minLogBytes"
-OBSERVED = "streamjoin"
 Punctuations = Mapping[str, DataFrame | str]
 
 
@@ -146,7 +145,7 @@ class Plumbing:
         )
         joined = packed.groupBy("bucket").transformWithStateInPandas(processor, OUTPUT, "Append", "None")
         totals = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*WATCHED, *BY_BATCH)]
-        observed = joined.observe(OBSERVED, totals[0], *totals[1:])
+        observed = joined.observe(f"{OBSERVED}_{self.layout.fingerprint[:8]}", totals[0], *totals[1:])
         return observed.mapInArrow(unpack(self.layout), self.result_type())
 
     def rows(self, place: int) -> DataFrame:

@@ -41,6 +41,7 @@ HEAD = (
     "written_bytes long, stats string"
 )
 WATCHED = ("state_rows", "state_bytes", "rows_in", "rows_out", "purged", "invalidated", "late", "violations")
+OBSERVED = "streamjoin"  # begins the name of the metrics of each join of a streaming query
 BY_BATCH = ("written_bytes", "rebuilt")  # of this micro-batch alone; the rest since the query began
 OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in (*WATCHED, *BY_BATCH))
 
@@ -98,7 +99,7 @@ class JoinProcessor(StatefulProcessor):
         data = [bytes(frame) for part in rows for frame in part["frame"]]
         data.sort(key=lambda frame: frame[:10])  # attempts of a batch agree as far as they can
         head = self._committed()
-        name, order = f"{self._query}-{key[0]}", self._order(head, data)
+        name, order = f"{self._query}-{self._fingerprint[:8]}-{key[0]}", self._order(head, data)
         found = residents.ask(name, order) if head.token else None
         answer = residents.hold(name, self._rebuilt(head), order) if found is None else found
         written = self._write(data, head, order.token, answer)
@@ -137,7 +138,7 @@ class JoinProcessor(StatefulProcessor):
             committed=head.token,
             token=uuid.uuid4().hex,
             data=data,
-            stored_bytes=head.snapshot_bytes + head.log_bytes,
+            log_bytes=head.log_bytes,
             snapshot_bytes=head.snapshot_bytes,
             snapshot_live=head.snapshot_live,
             min_log_bytes=self._min_log_bytes,

@@ -41,14 +41,14 @@ FORGET_AFTER = 600.0  # seconds after which a bucket nobody asked for is let go
 class Order:
     """A micro-batch for a bucket: its frames, the committed token it goes on from, and the token it leaves.
 
-    `stored_bytes` and `snapshot_bytes` are those of the store before it, `snapshot_live` the live bytes when
-    its snapshot was taken, `pieces` how many pieces of the next snapshot are already there.
+    `log_bytes` and `snapshot_bytes` are those of the store before it, `snapshot_live` the bucket's size when
+    that snapshot was taken, `pieces` how many pieces of the next one are already there.
     """
 
     committed: str
     token: str
     data: list[bytes]
-    stored_bytes: int
+    log_bytes: int
     snapshot_bytes: int
     snapshot_live: int
     min_log_bytes: int
@@ -60,7 +60,7 @@ class Answer:
     """What came of an order: result blobs, statistics, and the next pieces of a snapshot.
 
     `pieces` is None if no snapshot is under way; `starts` and `complete` say that its first and its last
-    piece are among them. `snapshot_live`: the live bytes when it was taken.
+    piece are among them. `snapshot_live`: the bucket's size when it was taken.
     """
 
     blobs: list[bytes]
@@ -94,23 +94,25 @@ class Resident:
         brought = sum(map(len, order.data))
         if order.pieces != self._written:  # the pieces in the store are of another snapshot
             self._left, self._written = [], 0
-        starts = not self._left and self._is_due(order, live_bytes(stats), brought)
+        live = self._bucket.size(stats)
+        starts = not self._left and self._is_due(order, live, sum(stats.rows_in.values()))
         if starts:
             snapshot = self._bucket.snapshot()
             size = min(max(2 * brought, order.min_log_bytes, 1), PIECE_BYTES)
             self._left = [snapshot[at : at + size] for at in range(0, len(snapshot), size)]
-            self._written, self._snapshot_live = 0, live_bytes(stats)
+            self._written, self._snapshot_live = 0, live
         pieces, complete = self._next_pieces(2 * brought)
         self.token, self.used = order.token, time.monotonic()
         blobs = [blob for table in results for blob in frames.write_results(table)]
         return Answer(blobs, stats, pieces, starts, complete, self._snapshot_live)
 
-    def _is_due(self, order: Order, live: int, brought: int) -> bool:
-        stored = order.stored_bytes + brought
-        if not order.snapshot_bytes:
-            return stored > max(live, order.min_log_bytes)
-        expected = order.snapshot_bytes * live / max(order.snapshot_live, 1)
-        return stored > 2 * expected + order.min_log_bytes
+    def _is_due(self, order: Order, live: int, rows_in: int) -> bool:
+        log_bytes = order.log_bytes + sum(map(len, order.data))
+        if order.snapshot_live:
+            expected = order.snapshot_bytes * live / order.snapshot_live
+        else:
+            expected = log_bytes * min(1.0, live / max(rows_in, 1))
+        return order.snapshot_bytes + log_bytes > 2 * expected + order.min_log_bytes
 
     def _next_pieces(self, budget: int) -> tuple[list[bytes] | None, bool]:
         if not self._left:
@@ -121,11 +123,6 @@ class Resident:
         complete = not self._left
         self._written = 0 if complete else self._written + len(pieces)
         return pieces, complete
-
-
-def live_bytes(stats: sj.Stats) -> int:
-    """Return the bytes of what a bucket holds, not compressed."""
-    return stats.state_bytes + sum(stats.payload_bytes.values())
 
 
 HELD: dict[str, Resident] = {}

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import streamjoin as sj
-from streamjoin.spark.join import OBSERVED
+from streamjoin.spark.processor import OBSERVED
 
 
 def state_stats(spark: SparkSession, checkpoint: str, *, batch: int | None = None) -> dict[int, sj.Stats]:
@@ -23,6 +23,12 @@ def state_stats(spark: SparkSession, checkpoint: str, *, batch: int | None = Non
         reader = reader.option("batchId", batch)
     rows = reader.load(str(checkpoint)).selectExpr("key.bucket AS bucket", "value.stats AS stats").collect()
     return {row["bucket"]: sj.Stats(**json.loads(row["stats"])) for row in sorted(rows)}
+
+
+def totals_of(progress: Any) -> list[dict[str, int]]:
+    """Return the totals of each join in a streaming query after a micro-batch."""
+    observed = progress.observedMetrics
+    return [observed[name].asDict() for name in sorted(observed) if name.startswith(f"{OBSERVED}_")]
 
 
 class JoinListener(StreamingQueryListener):
@@ -42,9 +48,8 @@ class JoinListener(StreamingQueryListener):
 
     def onQueryProgress(self, event: Any) -> None:
         """Report a micro-batch of a query that has a join in it."""
-        totals = event.progress.observedMetrics.get(OBSERVED)
-        if totals is not None:
-            self._report({"batch": event.progress.batchId, "name": event.progress.name, **totals.asDict()})
+        for totals in totals_of(event.progress):
+            self._report({"batch": event.progress.batchId, "name": event.progress.name, **totals})
 
     def onQueryIdle(self, event: Any) -> None:
         """Nothing new."""
