@@ -192,7 +192,13 @@ void WindowState::load(ArchiveReader& in) {
     throw DamagedArchive("row columns differ in length");
   std::vector<uint32_t> nodes;
   nodes.reserve(times.size());
+  constexpr size_t kAhead = 8;  // rows whose slot is known, and as many again whose slot is on its way
   for (size_t i = 0; i < times.size(); ++i) {
+    if (i + 2 * kAhead < keys.size()) lists_.prefetch(hash_code(keys[i + 2 * kAhead]));
+    if (i + kAhead < keys.size()) {
+      const ValueList* likely = lists_.find_likely_slot(hash_code(keys[i + kAhead]));
+      if (!likely->vacant()) nodes_.prefetch(likely->tail());
+    }
     const RowRef row{0, static_cast<uint32_t>(i)};
     const bool late = (marks[i] & 4) != 0;
     nodes.push_back(late ? insert_late(times[i], keys[i], row) : insert(times[i], keys[i], row));

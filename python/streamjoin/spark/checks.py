@@ -104,7 +104,7 @@ def check_environment() -> None:
     if found is None:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
         raise sj.QueryError(
-            "Spark needs Java 17: on Debian apt-get install openjdk-17-jre-headless, elsewhere set JAVA_HOME; "
+            "Spark needs Java 17 (Debian: apt-get install openjdk-17-jre-headless; elsewhere set JAVA_HOME): "
             f"found no java {where}"
         )
     check_packages()
