@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
-        SparkSession.builder.master("local[2, 2]")
+        SparkSession.builder.master("local[2, 4]")
         .appName("streamjoin tests")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
