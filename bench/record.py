@@ -6,7 +6,7 @@ import csv
 import os
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,29 @@ def _git(root: Path, *arguments: str) -> str:
     ).stdout.strip()
 
 
-def save(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows with machine and commit in the last two columns."""
+def save(
+    path: Path,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    keep: Callable[[dict[str, str]], bool] | None = None,
+    order: Callable[[dict[str, str]], Any] | None = None,
+) -> list[dict[str, str]]:
+    """Write rows with machine and commit in the last two columns; return all that the file has now.
+
+    `keep` picks the rows of the file there is that stay, each with its own machine and commit; `order` sorts
+    them all.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     origin = {"machine": machine(), "commit": commit()}
+    kept = []
+    if keep is not None and path.exists():
+        with path.open(newline="", encoding="utf-8") as file:
+            kept = [row for row in csv.DictReader(file) if keep(row)]
+    written = [*kept, *({name: str(value) for name, value in {**row, **origin}.items()} for row in rows)]
+    if order is not None:
+        written.sort(key=order)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, [*rows[0], *origin], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**row, **origin} for row in rows)
+        writer.writerows(written)
+    return written

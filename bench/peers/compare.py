@@ -1,7 +1,7 @@
 """How do other engines do on the same interval join, and how does their cost grow with the stream?
 
     ci/peers                                   installs the peers, then this
-    python bench/peers/compare.py [--rows 200000 1000000 8000000] [--peers NAME ...] [--save]
+    python bench/peers/compare.py [--rows 100000 1000000 8000000] [--peers NAME ...] [--save]
 
 Each peer runs in its own process with its own Python environment (build/peers/NAME). Its answer (number
 of rows and checksum) must be that of the workload. Time is taken from opening the files to the answer,
@@ -43,7 +43,7 @@ class Peer(NamedTuple):
     most_rows: int | None = None
 
 
-SMALL = 200_000
+SMALL = 100_000
 PEERS = {
     "streamjoin": Peer("streamjoin, one thread", "stream", ".venv", "run_streamjoin.py"),
     "streamjoin_spark": Peer("streamjoin on Spark", "stream", ".venv", "run_spark.py streamjoin", SMALL),
@@ -165,7 +165,12 @@ def compare(names: list[str], sizes: list[int], work: Path) -> list[dict[str, ob
     return rows
 
 
-def draw(rows: list[dict[str, object]], path: Path) -> None:
+def rate(row: dict[str, str]) -> int:
+    """Return what is drawn."""
+    return int(row["rows_a_cpu_second"])
+
+
+def draw(rows: list[dict[str, str]], path: Path) -> None:
     """Bars of the rates at the size that all of them run, and rates by size."""
     import matplotlib
 
@@ -173,19 +178,19 @@ def draw(rows: list[dict[str, object]], path: Path) -> None:
     matplotlib.rcParams["svg.hashsalt"] = "streamjoin"
     import matplotlib.pyplot as plt
 
-    smallest = min(int(str(row["rows_a_side"])) for row in rows)
-    common = [row for row in rows if row["rows_a_side"] == smallest][::-1]
+    smallest = min(int(row["rows_a_side"]) for row in rows)
+    common = [row for row in rows if int(row["rows_a_side"]) == smallest]
+    common.sort(key=rate)
     figure, (bars, lines) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[3, 2])
-    colours = ["#2e8b57" if "streamjoin" in str(row["join"]) else "#8a8a8a" for row in common]
-    bars.barh(
-        [str(row["join"]) for row in common], [row["rows_a_cpu_second"] for row in common], color=colours
-    )
+    colours = ["#2e8b57" if "streamjoin" in row["join"] else "#8a8a8a" for row in common]
+    bars.barh([row["join"] for row in common], [rate(row) for row in common], color=colours)
     bars.set(xscale="log", xlabel="rows of both sides a processor second", title=f"{smallest:,} rows a side")
     for join in dict.fromkeys(row["join"] for row in rows):
         own = [row for row in rows if row["join"] == join]
         if len(own) > 1:
-            points = [row["rows_a_side"] for row in own], [row["rows_a_cpu_second"] for row in own]
-            lines.plot(*points, "o-", label=str(join))
+            own.sort(key=lambda row: int(row["rows_a_side"]))
+            points = [int(row["rows_a_side"]) for row in own], [rate(row) for row in own]
+            lines.plot(*points, "o-", label=join)
     lines.set(xscale="log", xlabel="rows a side", title="as the stream grows")
     lines.set_ylim(bottom=0)
     lines.legend(frameon=False, fontsize=8)
@@ -199,13 +204,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[SMALL, 1_000_000, 8_000_000])
     parser.add_argument("--peers", nargs="+", default=[*PEERS], choices=[*PEERS])
-    parser.add_argument("--save", action="store_true", help="for the documents: bench/results, docs/pictures")
+    parser.add_argument(
+        "--save", action="store_true", help="for the documents: renews these rows of bench/results"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         rows = compare(options.peers, sorted(options.rows), Path(work))
     if options.save and rows:
-        record.save(record.RESULTS / "peers.csv", rows)
-        draw(rows, ROOT / "docs" / "pictures" / "peers.svg")
+        renewed = {(str(row["join"]), str(row["rows_a_side"])) for row in rows}
+        file = record.RESULTS / "peers.csv"
+        every = record.save(
+            file,
+            rows,
+            keep=lambda row: (row["join"], row["rows_a_side"]) not in renewed,
+            order=lambda row: (int(row["rows_a_side"]), -rate(row)),
+        )
+        draw(every, ROOT / "docs" / "pictures" / "peers.svg")
 
 
 if __name__ == "__main__":

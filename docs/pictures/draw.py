@@ -145,6 +145,31 @@ def spark() -> str:
     return str(p)
 
 
+def disorder() -> str:
+    """Draw how rows that come out of order get into order: a buffer a stream, then the synchronizer."""
+    p = Picture(760, 260)
+    p.text(95, 26, "as they arrive", colour=GREY, size=12)
+    p.text(330, 26, "wait K: in order again", colour=GREY, size=12)
+    p.text(575, 26, "in step with the others", colour=GREY, size=12)
+    for y, name, rows in ((75, "a", (3, 1, 4, 2)), (175, "b", (1, 4, 2, 5))):
+        p.text(18, y + 5, name, bold=True, size=15)
+        for place, row in enumerate(rows):
+            colour = RED if row < max(rows[: place + 1]) else BLUE
+            p.labelled_box(35 + 32 * place, y - 14, 28, 28, str(row), stroke=colour, size=12)
+        p.line(168, y, 205, y, arrow=True)
+        p.box(205, y - 34, 250, 68, fill=PALE, stroke=GREY)
+        p.text(330, y - 16, f"slack of {name}", size=12, bold=True)
+        for place, row in enumerate(sorted(rows)):
+            p.labelled_box(262 + 34 * place, y - 6, 28, 28, str(row), stroke=BLUE, size=12)
+        p.line(455, y, 500, 125 - (10 if y < 125 else -10), arrow=True)
+    p.labelled_box(500, 85, 150, 80, "synchronizer", "oldest of all first", fill="#e7f0f8", size=12)
+    p.line(650, 125, 685, 125, arrow=True)
+    p.labelled_box(685, 103, 60, 44, "join", size=13)
+    words = "K: fixed, the largest delay seen, or as little as a recall target allows. Red: out of order."
+    p.text(380, 245, words, size=12)
+    return str(p)
+
+
 def figure_8() -> str:
     """Draw the punctuation graph of docs/safety.md."""
     query = sj.Query(
@@ -163,6 +188,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "punctuations.svg": punctuations,
     "state.svg": state,
     "spark.svg": spark,
+    "disorder.svg": disorder,
     "figure_8.svg": figure_8,
 }
 
