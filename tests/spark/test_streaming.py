@@ -105,6 +105,21 @@ def test_two_queries_of_one_session_keep_their_states_apart(spark: SparkSession,
     assert feed.results("second") == expected
 
 
+def test_rows_within_the_slack_are_not_cut_off_by_other_buckets(spark: SparkSession, tmp_path: Path) -> None:
+    """Every third bid comes a batch later than its time, behind closings that speak of later times."""
+    batches = auction_batches(seed=8, batches=3)
+    sent: list[Batch] = [
+        {**batch, "bid": [bid for place, bid in enumerate(batch["bid"]) if place % 3]} for batch in batches
+    ]
+    for number, batch in enumerate(batches):
+        sent[min(number + 1, 2)]["bid"] += batch["bid"][::3]
+    feed = Feed(spark, tmp_path)
+    for batch in [*sent, LAST]:
+        feed.send(batch)
+    feed.run(feed.join(auction_query(how="left", disorder=sj.Slack("60 s")), buckets=3))
+    assert feed.results() == nested_loops(batches, "left")
+
+
 def test_static_frames_give_the_same_rows(spark: SparkSession, tmp_path: Path) -> None:
     batches = auction_batches(seed=9, batches=4)
     feed = Feed(spark, tmp_path)

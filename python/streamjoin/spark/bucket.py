@@ -50,8 +50,8 @@ class Bucket:
         return self.results(outputs)
 
     def advance(self, place: int, seen: int) -> sj.Output:
-        """Raise a stream's clock to a time that was seen: more rows of just this time may come."""
-        return self.operator.advance(self._streams[place].name, seen - 1)
+        """Raise a clock by a time that was seen: rows of just this time, less the delay, may come."""
+        return self.operator.advance(self._streams[place].name, seen - 1 - (self._layout.delay or 0))
 
     def results(self, outputs: Iterable[sj.Output]) -> list[pa.Table]:
         """Return what of these outputs the caller asked for."""

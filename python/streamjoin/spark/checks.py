@@ -87,6 +87,11 @@ def check_streaming(spark: SparkSession, query: sj.Query) -> None:
             f"spark.conf.set({PROVIDER!r}, {ROCKSDB!r}); got {provider!r}"
         )
     check_packages()
+    if getattr(query.disorder, "idle_after_ns", None) is not None and query.disorder.idle_clock == "wall":
+        raise sj.QueryError(
+            "disorder: by the clock on the wall a restart could not repeat what was done; expected "
+            f"idle_clock='event' in a streaming join, got {query.disorder!r}"
+        )
     if callable(query.where) and not isinstance(query.where, Predicate):
         raise sj.QueryError(
             "where: a function cannot be recognised after a restart; expected text, band() or distance() "

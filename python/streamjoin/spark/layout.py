@@ -67,12 +67,15 @@ class Layout:
         return hashlib.sha256(plain.encode()).hexdigest()
 
     @property
-    def sends_heartbeats(self) -> bool:
-        """Whether a bucket may go by the clocks of the others.
+    def delay(self) -> int | None:
+        """How far behind the largest time a row may still come, in microseconds; None if nobody can say.
 
-        Only where the policy fixes how far behind the largest time a row may be: in order, not at all.
+        So far a bucket may go by the clocks of the others. Slack that is learned differs by bucket.
         """
-        return isinstance(self.query.disorder, sj.InOrder)
+        disorder = self.query.disorder
+        if isinstance(disorder, sj.InOrder):
+            return 0
+        return -(-disorder.slack_ns // 1000) if isinstance(disorder, sj.Slack) else None
 
 
 def attributes(query: sj.Query) -> list[tuple[tuple[str, str], ...]]:

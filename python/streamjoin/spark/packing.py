@@ -76,7 +76,7 @@ class _Packer:
         self._time = layout.query.streams[stream].time
         self._columns = layout.punctuation_columns.get(self._name, ())
         self._ids = bucket_ids(layout.buckets)
-        self._heartbeats = layout.sends_heartbeats
+        self._heartbeats = layout.delay is not None
 
     def rows(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Cut rows into one frame a bucket, each in time order, and heartbeats for the rest."""
