@@ -83,22 +83,21 @@ def rebuild(rows: int) -> tuple[float, float, int]:
     join = processor(window)
     tester = TwsTester(join)
     sent: list[list[bytes]] = []
-    worst = None
-    for number in range(4 * window):
-        sent.append(micro_batch(rng, rows, 4 * window * rows, number))
+    while True:  # until a snapshot is about to take the place of an older one: the log is longest then
+        sent.append(micro_batch(rng, rows, 4 * window * rows, len(sent)))
         out = tester.testInPandas(0, pd.DataFrame({"frame": sent[-1]}))
         head = head_of(tester)
-        stored = head.next_segment - head.first_segment
-        if number > 2 * window and (worst is None or stored >= worst):
-            worst = stored
-        if number > 3 * window and stored == worst:
+        if head.pieces and head.next_bytes >= 0.8 * head.snapshot_bytes and head.next_pieces:
             break
+    stored = head.next_segment - head.first_segment
     held = int(out["state_rows"].iloc[-1])
     times = []
     for _ in range(3):
         start = time.process_time()
-        join._rebuilt(head_of(tester))
+        rebuilt = join._rebuilt(head_of(tester))
         times.append(time.process_time() - start)
+    if sum(rebuilt.operator.stats().state_rows.values()) != held:
+        sys.exit(f"the rebuilt bucket holds {rebuilt.operator.stats().state_rows}, expected {held} rows")
     fresh = []
     schemas = dict(zip(("left", "right"), (SCHEMA, SCHEMA), strict=True))
     last = [[frames.read_frame(frame).table for frame in data] for data in sent[-held // (2 * rows) :]]

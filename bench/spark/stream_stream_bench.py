@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
 from streamjoin import spark as sjs
+from streamjoin.spark.watch import totals_of
 
 PREFIX = "org.apache.spark.sql.execution.streaming.state."
 SPAN = 60  # seconds of events in one micro-batch
@@ -156,6 +157,8 @@ def main() -> int:
     clock = ProcessorTimes()
     spark.streams.addListener(clock)
     speeds: dict[str, float] = {}
+    per_second: dict[str, float] = {}
+    held: dict[str, int] = {}
     answers: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
@@ -178,17 +181,26 @@ def main() -> int:
             while len(clock.at) <= len(steps):
                 time.sleep(0.1)
             used = [clock.at[p.batchId] - clock.at[p.batchId - 1] for p in steps]
-            print("         processor s:", [round(u, 2) for u in used])
-            if "DEBUG" in os.environ:
-                for p in steps:
-                    print(p.durationMs, p.stateOperators[0].prettyJson)
+            per_second[name] = sum(p.numInputRows for p in warm) / sum(used[WARM_UP:])
+            print(f"         processor s: {[round(u, 2) for u in used]}, {per_second[name]:,.0f} rows/s")
+            state = steps[-1].stateOperators[0]
+            held[name] = state.memoryUsedBytes + state.customMetrics.get("rocksdbSstFileSize", 0)
             if name == "ours":
-                written = [p.stateOperators[0].customMetrics.get("rocksdbBytesCopied", 0) for p in steps]
-                print("         bytes copied to the checkpoint:", written)
+                totals = totals_of(steps[-1])[0]
+                held[name] += totals["state_bytes"] + totals["payload_bytes"]
+            print(f"         state: {held[name] / 1e6:,.1f} MB in memory and in the store's files")
+            if name == "ours":
+                totals = [totals_of(p)[0] for p in steps]
+                print("         bytes written a micro-batch:", [t["written_bytes"] for t in totals])
+                print("         buckets rebuilt:", [t["rebuilt"] for t in totals])
     spark.stop()
     for name in ("rocksdb", "memory"):
         if name in speeds and "ours" in speeds:
-            print(f"ours / {name}: {speeds['ours'] / speeds[name]:.1f}")
+            print(
+                f"ours / {name}: {speeds['ours'] / speeds[name]:.1f} in rows/s, "
+                f"{per_second['ours'] / per_second[name]:.1f} in rows per processor second, "
+                f"{held['ours'] / held[name]:.2f} of the state bytes"
+            )
     if len(set(answers.values())) > 1:
         print(f"the joins disagree: {answers}", file=sys.stderr)
         return 1

@@ -40,7 +40,10 @@ HEAD = (
     "snapshot_bytes long, snapshot_live long, next_bytes long, log_bytes long, next_log_bytes long, "
     "written_bytes long, stats string"
 )
-WATCHED = ("state_rows", "state_bytes", "rows_in", "rows_out", "purged", "invalidated", "late", "violations")
+WATCHED = (
+    "state_rows", "state_bytes", "payload_bytes", "rows_in", "rows_out",
+    "purged", "invalidated", "late", "violations",
+)  # fmt: skip
 OBSERVED = "streamjoin"  # begins the name of the metrics of each join of a streaming query
 BY_BATCH = ("written_bytes", "rebuilt")  # of this micro-batch alone; the rest since the query began
 OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in (*WATCHED, *BY_BATCH))

@@ -34,9 +34,10 @@ def totals_of(progress: Any) -> list[dict[str, int]]:
 class JoinListener(StreamingQueryListener):
     """Hands the totals of each micro-batch to a function: `spark.streams.addListener(JoinListener(print))`.
 
-    The function gets a dict: batch, name of the query, state_rows, state_bytes, and counters since the query
-    began: rows_in, rows_out, purged, invalidated, late, violations. Of the micro-batch alone: written_bytes,
-    what went to the state store, and rebuilt, how many buckets had to be read back from it.
+    The function gets a dict: batch, name of the query, state_rows, state_bytes, payload_bytes, and
+    counters since the query began: rows_in, rows_out, purged, invalidated, late, violations. Of the
+    micro-batch alone: written_bytes, what went to the state store, and rebuilt, how many buckets had to
+    be read back from it.
     """
 
     def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
