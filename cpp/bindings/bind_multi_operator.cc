@@ -35,6 +35,9 @@ constexpr std::array<std::pair<const char*, Comparison>, 6> kComparisons{{{"<", 
                                                                           {"==", Comparison::kEqual},
                                                                           {"!=", Comparison::kNotEqual}}};
 
+constexpr std::array<std::pair<const char*, PurgeMode>, 3> kPurgeModes{
+    {{"eager", PurgeMode::kEager}, {"lazy", PurgeMode::kLazy}, {"off", PurgeMode::kOff}}};
+
 /// Asks a Python function about row references, kNoRow where a stream is not bound.
 class PythonTuplePredicate : public TuplePredicate {
  public:
@@ -103,9 +106,17 @@ std::unique_ptr<MultiOperator> make_operator(
     const std::vector<std::vector<bool>>& null_safe, const std::vector<std::vector<size_t>>& attributes,
     std::vector<size_t> value_slots,
     const std::vector<std::pair<std::vector<size_t>, std::variant<py::tuple, py::function>>>& predicates,
+    const std::optional<std::string>& purge, const std::vector<std::optional<Duration>>& lifespans,
+    const std::vector<std::pair<std::string, std::vector<size_t>>>& implies,
     std::optional<DisorderOptions> disorder) {
   MultiOperatorOptions options;
   const size_t streams = attributes.size();
+  PunctuationOptions& punctuations = options.join.punctuations;
+  punctuations.used = purge.has_value();
+  if (purge) punctuations.purge = named(kPurgeModes, *purge);
+  for (const auto lifespan : lifespans) punctuations.lifespans.push_back(lifespan.value_or(kEnd));
+  for (const auto& [kind, positions] : implies)
+    punctuations.implied.push_back({named(kImplies, kind), positions});
   options.join.algorithm = named(kAlgorithms, algorithm);
   options.join.alternatives = alternatives;
   options.join.late = named(kLatePolicies, late);
@@ -168,17 +179,15 @@ MultiOutput push(MultiOperator& self, size_t stream, uint32_t batch, const Times
   return self.push(stream, batch, flat<Time>(times), columns, std::move(numbers));
 }
 
-/// A pattern of `*` alone ends the stream. Others are true promises of which no use is made.
 MultiOutput punctuate(MultiOperator& self, size_t stream,
                       const std::vector<std::vector<std::optional<py::tuple>>>& patterns,
                       std::optional<Time> time) {
-  checked(self, stream);
-  for (const auto& pattern : patterns) {
-    if (std::none_of(pattern.begin(), pattern.end(),
-                     [](const auto& attribute) { return attribute.has_value(); }))
-      return self.end(stream, time.value_or(kBeginning));
-  }
-  return self.note_punctuation(stream);
+  std::vector<AttributeType> types;
+  for (const size_t number : self.attributes(checked(self, stream)))
+    types.insert(types.end(), self.types(number).begin(), self.types(number).end());
+  std::vector<KeyPattern> converted = to_patterns(types, patterns);
+  const py::gil_scoped_release released;
+  return self.punctuate(stream, std::move(converted), time.value_or(kBeginning));
 }
 
 py::array_t<uint32_t> result_rows(const py::object& self) {
@@ -213,7 +222,7 @@ py::dict stats(MultiOperator& self) {
       "violations"_a = counter(&SideCounters::violations), "late"_a = counter(&SideCounters::late),
       "state_rows"_a = per_stream([&](size_t stream) { return join.state(stream).live_rows(); }),
       "state_keys"_a = per_stream([&](size_t stream) { return join.state(stream).keys(); }),
-      "promises_held"_a = per_stream([&](size_t stream) { return join.has_ended(stream) ? 1 : 0; }),
+      "promises_held"_a = per_stream([&](size_t stream) { return join.promises_held(stream); }),
       "rows_out"_a = join.rows_out(), "punctuations_out"_a = punctuations_out,
       "dictionary_entries"_a = self.dictionary_entries(), "state_bytes"_a = self.memory_bytes(),
       "probing_order"_a = per_stream([&](size_t stream) { return join.probing_order(stream); }));
@@ -236,7 +245,8 @@ void register_multi_operator(py::module_& module) {
   py::class_<MultiOperator>(module, "MultiOperator", doc::kMultiOperator)
       .def(py::init(&make_operator), py::kw_only(), "algorithm"_a, "alternatives"_a, "late"_a,
            "on_violation"_a, "classes"_a, "null_safe"_a, "attributes"_a, "value_slots"_a = py::tuple(),
-           "predicates"_a = py::tuple(), "disorder"_a = py::none())
+           "predicates"_a = py::tuple(), "purge"_a = py::none(), "lifespans"_a = py::tuple(),
+           "implies"_a = py::tuple(), "disorder"_a = py::none())
       .def("push", &push, doc::kMultiPush, "stream"_a, "batch"_a, "times"_a, "keys"_a,
            "values"_a = py::tuple())
       .def("punctuate", &punctuate, doc::kMultiPunctuate, "stream"_a, "patterns"_a, "time"_a = py::none())

@@ -25,8 +25,6 @@ constexpr std::array<std::pair<const char*, JoinType>, 6> kJoinTypes{{{"inner", 
                                                                       {"full", JoinType::kFull},
                                                                       {"left_semi", JoinType::kLeftSemi},
                                                                       {"left_anti", JoinType::kLeftAnti}}};
-constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
-    {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
 
 /// Asks a Python function about candidate rows.
 class PythonPredicate : public Predicate {
@@ -86,57 +84,10 @@ Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times,
   return self.push(static_cast<Side>(side), batch, flat<Time>(times), columns, asked ? &*asked : nullptr);
 }
 
-std::string encode(AttributeType type, const py::handle& value) {
-  std::string out;
-  if (value.is_none()) {
-    append_null(out);
-    return out;
-  }
-  switch (type.kind) {
-    case AttributeKind::kInteger:
-      append_integer(out, py::cast<int64_t>(value));
-      break;
-    case AttributeKind::kReal:
-      append_real(out, py::cast<double>(value));
-      break;
-    case AttributeKind::kBytes:
-      append_bytes(out, py::cast<std::string>(value));
-      break;
-    case AttributeKind::kDecimal: {
-      const std::string bytes = py::cast<std::string>(value);
-      if (bytes.size() != type.width) throw UsageError("a decimal must have as many bytes as its attribute");
-      append_decimal(out, bytes.data(), type.width);
-      break;
-    }
-  }
-  return out;
-}
-
-AttributePattern to_pattern(AttributeType type, const std::optional<py::tuple>& pattern) {
-  if (!pattern) return AttributePattern::any();
-  if (pattern->size() == 1) return AttributePattern::constant(encode(type, (*pattern)[0]));
-  AttributePattern range = AttributePattern::not_null();
-  const py::object low = (*pattern)[0];
-  const py::object high = (*pattern)[1];
-  range.low_open = low.is_none();
-  range.high_open = high.is_none();
-  if (!range.low_open) range.low = encode(type, low);
-  if (!range.high_open) range.high = encode(type, high);
-  return range;
-}
-
 Output punctuate(BinaryOperator& self, int side,
                  const std::vector<std::vector<std::optional<py::tuple>>>& patterns,
                  std::optional<Time> time) {
-  std::vector<KeyPattern> converted;
-  for (const auto& pattern : patterns) {
-    if (pattern.size() != self.key_types().size())
-      throw UsageError("one pattern per join attribute is needed");
-    KeyPattern& attributes = converted.emplace_back();
-    for (size_t i = 0; i < pattern.size(); ++i) {
-      attributes.attributes.push_back(to_pattern(self.key_types()[i], pattern[i]));
-    }
-  }
+  std::vector<KeyPattern> converted = to_patterns(self.key_types(), patterns);
   const py::gil_scoped_release released;
   return self.punctuate(static_cast<Side>(side), std::move(converted), time.value_or(kBeginning));
 }

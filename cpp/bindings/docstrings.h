@@ -62,7 +62,8 @@ inline constexpr const char* kMultiPush =
     "valid). "
     "values: (numbers, valid) per value slot of the stream.";
 inline constexpr const char* kMultiPunctuate =
-    "A pattern of None alone ends the stream; others change nothing. time None: the stream's clock.";
+    "No row of the stream that matches comes any more. Patterns as of BinaryOperator, one per attribute of "
+    "the stream; None alone ends it. Without purge, patterns of values change nothing.";
 inline constexpr const char* kMultiAdvance = "No row of the stream at or before the time comes any more.";
 inline constexpr const char* kMultiFinish = "All streams have ended.";
 inline constexpr const char* kMultiLiveRows = "Live rows of a stream.";

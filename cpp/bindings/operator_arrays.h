@@ -38,6 +38,8 @@ inline constexpr std::array<std::pair<const char*, LatePolicy>, 3> kLatePolicies
     {{"drop", LatePolicy::kDrop}, {"insert", LatePolicy::kInsert}, {"error", LatePolicy::kError}}};
 inline constexpr std::array<std::pair<const char*, ViolationPolicy>, 3> kViolationPolicies{
     {{"drop", ViolationPolicy::kDrop}, {"keep", ViolationPolicy::kKeep}, {"error", ViolationPolicy::kError}}};
+inline constexpr std::array<std::pair<const char*, Implies>, 3> kImplies{
+    {{"nothing", Implies::kNothing}, {"unique", Implies::kUnique}, {"clustered", Implies::kClustered}}};
 inline constexpr std::array<std::pair<const char*, AttributeKind>, 4> kAttributeKinds{
     {{"integer", AttributeKind::kInteger},
      {"real", AttributeKind::kReal},
@@ -54,6 +56,58 @@ inline std::vector<KeyColumn> to_key_columns(const std::vector<KeyArrays>& keys,
         {types[i], values.data(), offsets ? offsets->data() : nullptr, valid ? valid->data() : nullptr});
   }
   return columns;
+}
+
+inline std::string encode(AttributeType type, const py::handle& value) {
+  std::string out;
+  if (value.is_none()) {
+    append_null(out);
+    return out;
+  }
+  switch (type.kind) {
+    case AttributeKind::kInteger:
+      append_integer(out, py::cast<int64_t>(value));
+      break;
+    case AttributeKind::kReal:
+      append_real(out, py::cast<double>(value));
+      break;
+    case AttributeKind::kBytes:
+      append_bytes(out, py::cast<std::string>(value));
+      break;
+    case AttributeKind::kDecimal: {
+      const std::string bytes = py::cast<std::string>(value);
+      if (bytes.size() != type.width) throw UsageError("a decimal must have as many bytes as its attribute");
+      append_decimal(out, bytes.data(), type.width);
+      break;
+    }
+  }
+  return out;
+}
+
+inline AttributePattern to_pattern(AttributeType type, const std::optional<py::tuple>& pattern) {
+  if (!pattern) return AttributePattern::any();
+  if (pattern->size() == 1) return AttributePattern::constant(encode(type, (*pattern)[0]));
+  AttributePattern range = AttributePattern::not_null();
+  const py::object low = (*pattern)[0];
+  const py::object high = (*pattern)[1];
+  range.low_open = low.is_none();
+  range.high_open = high.is_none();
+  if (!range.low_open) range.low = encode(type, low);
+  if (!range.high_open) range.high = encode(type, high);
+  return range;
+}
+
+inline std::vector<KeyPattern> to_patterns(
+    const std::vector<AttributeType>& types,
+    const std::vector<std::vector<std::optional<py::tuple>>>& patterns) {
+  std::vector<KeyPattern> converted;
+  for (const auto& pattern : patterns) {
+    if (pattern.size() != types.size()) throw UsageError("one pattern per join attribute is needed");
+    KeyPattern& attributes = converted.emplace_back();
+    for (size_t i = 0; i < pattern.size(); ++i)
+      attributes.attributes.push_back(to_pattern(types[i], pattern[i]));
+  }
+  return converted;
 }
 
 inline py::tuple column_arrays(AttributeColumn&& column) {

@@ -158,6 +158,9 @@ class MultiOperator:
         attributes: Sequence[Sequence[int]],
         value_slots: Sequence[int] = (),
         predicates: Sequence[tuple[Sequence[int], _TuplePredicate]] = (),
+        purge: str | None = None,
+        lifespans: Sequence[int | None] = (),
+        implies: Sequence[tuple[str, Sequence[int]]] = (),
         disorder: DisorderOptions | None = None,
     ) -> None: ...
     def push(

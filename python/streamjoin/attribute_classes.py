@@ -4,7 +4,8 @@
     a.u = b.v                 a second class, in the streams a, b
 
 Columns that are equal in every result form one set. Sets that occur in exactly the same streams always bind
-together, so they become one class with a composite key. Each stream has at most one key per class. If two
+together, so they become one class with a composite key, unless punctuations may speak of one without the
+other (`equal_columns`). Each stream has at most one key per class. If two
 columns of one stream are in a set, the key names both, so that a row joins only if they are equal:
 
     a.x = b.y, a.w = b.y      keys of a: (x, w), of b: (y, y)
@@ -25,6 +26,17 @@ if TYPE_CHECKING:
 
 class ClassColumn(NamedTuple):
     """One part of a class's key: a column of each of its streams, in declared order."""
+
+    refs: tuple[ColumnRef, ...]
+    null_safe: bool
+
+    def __str__(self) -> str:
+        """Return it as a chain of equalities."""
+        return (" <=> " if self.null_safe else " = ").join(map(str, self.refs))
+
+
+class EqualColumns(NamedTuple):
+    """All columns of a query, of any stream, that a result has equal; streams in declared order."""
 
     refs: tuple[ColumnRef, ...]
     null_safe: bool
@@ -59,16 +71,9 @@ def attribute_classes(names: Sequence[str], equalities: Iterable[Equality]) -> t
     >>> print(found)
     a.x = b.y = c.z
     """
-    equalities = list(equalities)
-    declared = list(dict.fromkeys(ref for e in equalities for ref in (e.left, e.right)))
-    equal = {ref: {ref} for ref in declared}
-    for equality in equalities:
-        merged = equal[equality.left] | equal[equality.right]
-        equal.update(dict.fromkeys(merged, merged))
     classes: dict[tuple[str, ...], list[ClassColumn]] = {}
-    for members in {id(members): members for members in equal.values()}.values():
-        null_safe = all(equality.null_safe for equality in equalities if equality.left in members)
-        columns = {name: [r for r in declared if r in members and r.stream == name] for name in names}
+    for members, null_safe in equal_columns(names, equalities):
+        columns = {name: [r for r in members if r.stream == name] for name in names}
         streams = tuple(name for name in names if columns[name])
         parts = classes.setdefault(streams, [])
         first = {name: columns[name][0] for name in streams}
@@ -77,3 +82,19 @@ def attribute_classes(names: Sequence[str], equalities: Iterable[Equality]) -> t
             for ref in columns[name][1:]:
                 parts.append(ClassColumn(tuple({**first, name: ref}.values()), null_safe))
     return tuple(AttributeClass(streams, tuple(parts)) for streams, parts in classes.items())
+
+
+def equal_columns(names: Sequence[str], equalities: Iterable[Equality]) -> tuple[EqualColumns, ...]:
+    """Close `equalities` and return each set of columns by itself: what punctuations may speak of."""
+    equalities = list(equalities)
+    declared = list(dict.fromkeys(ref for e in equalities for ref in (e.left, e.right)))
+    equal = {ref: {ref} for ref in declared}
+    for equality in equalities:
+        merged = equal[equality.left] | equal[equality.right]
+        equal.update(dict.fromkeys(merged, merged))
+    found = []
+    for members in {id(members): members for members in equal.values()}.values():
+        null_safe = all(equality.null_safe for equality in equalities if equality.left in members)
+        refs = tuple(r for name in names for r in declared if r in members and r.stream == name)
+        found.append(EqualColumns(refs, null_safe))
+    return tuple(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,12 @@ import pyarrow as pa
 from streamjoin import _core
 from streamjoin.bound_predicate import bound_predicate
 from streamjoin.disorder_options import disorder_options
-from streamjoin.errors import DataError, QueryError
+from streamjoin.errors import QueryError
 from streamjoin.inputs import Inputs
 from streamjoin.keys import KeyAttribute
-from streamjoin.patterns import ANY, EMPTY, Range
+from streamjoin.native_patterns import NativePattern, native_patterns
 from streamjoin.results import OutputAttribute
 from streamjoin.rows import RowStore
-
-NativePattern = list[tuple[Any, ...] | None]
 
 
 class BinarySide:
@@ -73,24 +70,7 @@ class BinarySide:
 
     def native_patterns(self, side: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
         """Return one native pattern per combination of listed values."""
-        name, columns = self._inputs.names[side], self.key_columns[side]
-        for column in pattern:
-            if column not in columns:
-                raise DataError(
-                    f"stream {name!r}, punctuation: "
-                    f"expected patterns of the join attributes {columns}, got {column!r}"
-                )
-        choices: list[list[tuple[Any, ...] | None]] = []
-        for attribute, column in zip(self._attributes, columns, strict=True):
-            given = pattern.get(column, ANY)
-            type_ = self._inputs.type_of(name, column)
-            what = f"stream {name!r}, punctuation of column {column!r}"
-            values = given if isinstance(given, (list, tuple, set, frozenset)) else [given]
-            patterns = _native_patterns(attribute, [v for v in values if v is not EMPTY], type_, what)
-            choices.append(
-                list({repr(p): p for p in patterns}.values())
-            )  # a list names each value once; NaN is one value
-        return [list(combination) for combination in product(*choices)]
+        return native_patterns(self._inputs, side, self.key_columns[side], self._attributes, pattern)
 
     def _implied(self, side: int) -> str:
         """Say which punctuations the rows imply. They must speak of the whole key, not less."""
@@ -106,21 +86,3 @@ class BinarySide:
             return option
         return "nothing"
 
-
-def _native_patterns(
-    attribute: KeyAttribute, values: list[Any], type_: pa.DataType, what: str
-) -> list[tuple[Any, ...] | None]:
-    if not any(value is ANY or isinstance(value, Range) for value in values):
-        return [(value,) for value in attribute.native_scalars(values, type_, what=what)]
-    return [_native_pattern(attribute, value, type_, what) for value in values]
-
-
-def _native_pattern(
-    attribute: KeyAttribute, value: Any, type_: pa.DataType, what: str
-) -> tuple[Any, ...] | None:
-    if value is ANY:
-        return None
-    if not isinstance(value, Range):
-        return (attribute.native_scalar(value, type_, what=what),)
-    ends = (value.low, value.high)
-    return tuple(None if end is None else attribute.native_scalar(end, type_, what=what) for end in ends)

@@ -1,4 +1,8 @@
-"""The native side of a join of any number of streams: hash, merge and nested loop, windows and heartbeats."""
+"""The native side of a join of any number of streams: hash, merge and nested loop, windows, punctuations.
+
+Equal columns that always come together share one index, as long as no stream declares punctuations; these may
+speak of one column without the other, so then every set of equal columns is a class of its own.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin import _core
+from streamjoin.attribute_classes import equal_columns
 from streamjoin.bound_predicate import BoundPredicate, bound_predicate
 from streamjoin.conjuncts import NativeForm, conjuncts, native_form
 from streamjoin.disorder_options import disorder_options
-from streamjoin.errors import DataError, QueryError, UnsafeQueryError
+from streamjoin.errors import DataError
 from streamjoin.expressions import ColumnRef, floats, plain_values
 from streamjoin.inputs import Inputs
 from streamjoin.keys import KeyAttribute, NativeColumn
+from streamjoin.native_patterns import NativePattern, native_patterns
 from streamjoin.patterns import ANY
 from streamjoin.results import OutputAttribute
 from streamjoin.rows import RowStore
@@ -33,25 +39,13 @@ class MultiSide:
         """Choose key types and native predicates and start the core."""
         self._inputs = inputs
         query, names, unit = inputs.query, inputs.names, inputs.unit
-        self._refuse_promises()
-        classes = query.attribute_classes
-        self._attributes = [
-            [
-                KeyAttribute.of(*(inputs.type_of(*ref) for ref in column.refs), what=str(column))
-                for column in found.columns
-            ]
-            for found in classes
-        ]
-        self._classes_of = [[k for k, c in enumerate(classes) if name in c.streams] for name in names]
-        self.key_columns = [
-            list(dict.fromkeys(c for k in mine for c in classes[k].columns_of(name)))
-            for name, mine in zip(names, self._classes_of, strict=True)
-        ]
-        self.output_attributes = [
-            OutputAttribute((ColumnRef(name, column),), None)
-            for name, columns in zip(names, self.key_columns, strict=True)
-            for column in columns
-        ]
+        self._takes_promises = any(stream.schemes for stream in query.streams)
+        # Per class its attributes; per stream the class and the columns of each key that it pushes.
+        self._attributes: list[list[KeyAttribute]] = []
+        self._keys: list[list[tuple[int, tuple[str, ...]]]] = [[] for _ in names]
+        self.output_attributes: list[OutputAttribute] = []
+        null_safe = self._apart() if self._takes_promises else self._together()
+        self.key_columns = [list(dict.fromkeys(c for _, columns in keys for c in columns)) for keys in self._keys]
         self._slots: list[list[tuple[str, bool]]] = [[] for _ in names]  # column, whether as a real
         predicates = self._native_predicates(stores)
         self.core = _core.MultiOperator(
@@ -63,10 +57,13 @@ class MultiSide:
             late=query.late,
             on_violation=query.on_violation,
             classes=[[(a.kind, a.width) for a in attributes] for attributes in self._attributes],
-            null_safe=[[column.null_safe for column in found.columns] for found in classes],
-            attributes=self._classes_of,
+            null_safe=null_safe,
+            attributes=[[number for number, _ in keys] for keys in self._keys],
             value_slots=[len(slots) for slots in self._slots],
             predicates=predicates,
+            purge=query.purge if self._takes_promises else None,
+            lifespans=[unit.largest_at_most(stream.lifespan_ns) for stream in query.streams],
+            implies=[self._implied(place) for place in range(len(names))],
             disorder=disorder_options(inputs),
         )
 
@@ -74,12 +71,15 @@ class MultiSide:
         self, place: int, number: int, rows: pa.RecordBatch, times: npt.NDArray[np.int64]
     ) -> _core.MultiOutput:
         """Join the rows of a stored batch."""
-        keys = [self._key(place, k, rows) for k in self._classes_of[place]]
+        keys = [self._key(place, number, columns, rows) for number, columns in self._keys[place]]
         values = [_values(rows.column(column), as_real) for column, as_real in self._slots[place]]
         return self.core.push(place, number, times, keys, values)
 
-    def native_patterns(self, place: int, pattern: Mapping[str, Any]) -> list[list[tuple[Any, ...] | None]]:
-        """Return the pattern of the end of a stream; DataError for any other."""
+    def native_patterns(self, place: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
+        """Return one native pattern per combination of listed values."""
+        if self._takes_promises:
+            attributes = [self._attributes[number][0] for number, _ in self._keys[place]]
+            return native_patterns(self._inputs, place, self.key_columns[place], attributes, pattern)
         name, columns = self._inputs.names[place], self.key_columns[place]
         for column, given in pattern.items():
             if column not in columns:
@@ -89,25 +89,51 @@ class MultiSide:
                 )
             if given is not ANY:
                 raise DataError(
-                    f"stream {name!r}, punctuation of column {column!r}: punctuations on values are for "
-                    f"joins of two streams by hash; here expected ANY, the end of the stream, got {given!r}"
+                    f"stream {name!r}, punctuation of column {column!r}: no stream of this query declares "
+                    "punctuations, unique or clustered, so here expected ANY, the end of the stream, "
+                    f"got {given!r}"
                 )
-        return [[None for _ in columns]]
+        return [[None for _, parts in self._keys[place] for _ in parts]]
 
-    def _refuse_promises(self) -> None:
-        """Refuse what only punctuations on values could keep."""
-        query = self._inputs.query
-        here = f"a join of {len(query.streams)} streams by {query.chosen_algorithm.name}"
-        for stream in query.streams:
-            for option in ("unique", "clustered"):
-                if getattr(stream, f"{option}_columns") is not None:
-                    raise QueryError(f"stream {stream.name!r}: {here} takes no {option}, got {stream!r}")
-        unbounded = [f"{right} after {left}" for left, right in query.windows.open_pairs()]
-        if unbounded and query.require_safe:
-            raise UnsafeQueryError(
-                f"{here} forgets rows by windows alone, and these have no bound: {', '.join(unbounded)}\n"
-                "(require_safe=False runs it all the same)"
+    def _together(self) -> list[list[bool]]:
+        """Make one class of all columns that always come together. Return where null equals null."""
+        inputs, names = self._inputs, self._inputs.names
+        classes = inputs.query.attribute_classes
+        for number, found in enumerate(classes):
+            self._attributes.append(
+                [
+                    KeyAttribute.of(*(inputs.type_of(*ref) for ref in column.refs), what=str(column))
+                    for column in found.columns
+                ]
             )
+            for name in found.streams:
+                self._keys[names.index(name)].append((number, found.columns_of(name)))
+        for name, keys in zip(names, self._keys, strict=True):
+            for column in dict.fromkeys(c for _, columns in keys for c in columns):
+                self.output_attributes.append(OutputAttribute((ColumnRef(name, column),), None))
+        return [[column.null_safe for column in found.columns] for found in classes]
+
+    def _apart(self) -> list[list[bool]]:
+        """Make a class of each set of equal columns. Return where null equals null."""
+        inputs, names = self._inputs, self._inputs.names
+        found = equal_columns(names, inputs.query.equalities)
+        for number, columns in enumerate(found):
+            attribute = KeyAttribute.of(*(inputs.type_of(*ref) for ref in columns.refs), what=str(columns))
+            self._attributes.append([attribute])
+            self.output_attributes.append(OutputAttribute(columns.refs, attribute))
+            for ref in columns.refs:
+                self._keys[names.index(ref.stream)].append((number, (ref.column,)))
+        return [[columns.null_safe] for columns in found]
+
+    def _implied(self, place: int) -> tuple[str, list[int]]:
+        """Say which punctuations the rows of a stream imply, and on which of its classes."""
+        stream = self._inputs.query.streams[place]
+        class_of = {column: number for number, columns in self._keys[place] for column in columns}
+        classes = list(dict.fromkeys(number for number, _ in self._keys[place]))
+        for option, columns in (("unique", stream.unique_columns), ("clustered", stream.clustered_columns)):
+            if columns is not None and class_of.keys() >= set(columns):
+                return option, sorted({classes.index(class_of[column]) for column in columns})
+        return "nothing", []  # or of no use to this join; check() says so
 
     def _native_predicates(self, stores: Sequence[RowStore]) -> list[NativePredicate]:
         inputs = self._inputs
@@ -138,9 +164,10 @@ class MultiSide:
             slots.append(value)
         return place, slots.index(value)
 
-    def _key(self, place: int, number: int, rows: pa.RecordBatch) -> list[NativeColumn]:
+    def _key(
+        self, place: int, number: int, columns: tuple[str, ...], rows: pa.RecordBatch
+    ) -> list[NativeColumn]:
         name = self._inputs.names[place]
-        columns = self._inputs.query.attribute_classes[number].columns_of(name)
         return [
             attribute.native(rows.column(column), what=f"stream {name!r}, column {column!r}")
             for attribute, column in zip(self._attributes[number], columns, strict=True)

@@ -256,15 +256,7 @@ OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
   }
   for (const PropagatedPattern& propagated : std::exchange(propagated_, {})) {
     add(propagated.kind, propagated.time, propagated.until);
-    for (size_t i = 0; i < types.size(); ++i) {
-      const AttributePattern& pattern = propagated.pattern.attributes[i];
-      auto& [value, low, high] = columns.attributes[i];
-      const bool constant = pattern.kind == AttributePattern::Kind::kConstant;
-      const bool range = pattern.kind == AttributePattern::Kind::kRange;
-      constant ? value.append_encoded(pattern.low) : value.append_null();
-      range && !pattern.low_open ? low.append_encoded(pattern.low) : low.append_null();
-      range && !pattern.high_open ? high.append_encoded(pattern.high) : high.append_null();
-    }
+    for (size_t i = 0; i < types.size(); ++i) columns.attributes[i].append(propagated.pattern.attributes[i]);
   }
   return columns;
 }

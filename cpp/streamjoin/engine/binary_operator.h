@@ -104,11 +104,6 @@ class BinaryOperator {
 
   /// Rows in order, and what they leave until a call gives it out.
   class Ordered;
-  /// A punctuation on its way to the join.
-  struct WaitingPatterns {
-    std::vector<KeyPattern> patterns;
-    Time time;
-  };
 
   void expect_disorder(OperatorOptions options);
   Output push_disordered(Side side, uint32_t batch, std::span<const Time> times,

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "streamjoin/engine/binary_operator.h"
+#include "streamjoin/engine/waiting_punctuations.h"
 
 namespace streamjoin {
 
@@ -29,10 +30,8 @@ class BinaryOperator::Ordered : public OrderedJoin {
     join_.give_up(static_cast<Side>(stream), row, results_);
   }
   void punctuate(size_t stream, uint32_t punctuation) override {
-    WaitingPatterns& waiting = punctuations_[punctuation];
-    owner_.apply(static_cast<Side>(stream), std::move(waiting.patterns), waiting.time, results_);
-    waiting.patterns.clear();
-    free_.push_back(punctuation);
+    auto [patterns, time] = waiting_.take(punctuation);
+    owner_.apply(static_cast<Side>(stream), std::move(patterns), time, results_);
   }
   void raise_clocks(Time clock) override {
     for (const Side side : {kLeft, kRight}) join_.advance(side, clock, results_);
@@ -45,39 +44,10 @@ class BinaryOperator::Ordered : public OrderedJoin {
     return {reinterpret_cast<RowRef*>(results_.rows.data()), results_.rows.size() * 2};
   }
 
-  uint32_t keep(WaitingPatterns waiting) {
-    if (free_.empty()) {
-      punctuations_.push_back(std::move(waiting));
-      return static_cast<uint32_t>(punctuations_.size() - 1);
-    }
-    const uint32_t number = free_.back();
-    free_.pop_back();
-    punctuations_[number] = std::move(waiting);
-    return number;
-  }
+  WaitingPunctuations& waiting() { return waiting_; }
   Results take_results() { return std::exchange(results_, {}); }
   /// Codes are let go only when what was said of their keys has been given out.
   void release_codes() { owner_.keys_.let_go(std::exchange(joined_, {}), join_); }
-
-  void save(ArchiveWriter& out) const {
-    out.value<uint64_t>(punctuations_.size());
-    for (const WaitingPatterns& waiting : punctuations_) {
-      out.value(waiting.time);
-      out.value<uint64_t>(waiting.patterns.size());
-      for (const KeyPattern& pattern : waiting.patterns) pattern.save(out);
-    }
-    out.array(free_);
-  }
-  void load(ArchiveReader& in) {
-    const uint64_t count = in.value<uint64_t>();
-    for (uint64_t i = 0; i < count; ++i) {
-      WaitingPatterns& waiting = punctuations_.emplace_back();
-      waiting.time = in.value<Time>();
-      const uint64_t patterns = in.value<uint64_t>();
-      for (uint64_t k = 0; k < patterns; ++k) waiting.patterns.emplace_back().load(in);
-    }
-    free_ = in.array<uint32_t>();
-  }
 
  private:
   static RowBatch row_batch(const StreamBatch& rows) {
@@ -89,8 +59,7 @@ class BinaryOperator::Ordered : public OrderedJoin {
   std::shared_ptr<Predicate> predicate_;
   Results results_;
   std::vector<Code> joined_;
-  std::vector<WaitingPatterns> punctuations_;
-  std::vector<uint32_t> free_;
+  WaitingPunctuations waiting_;
 };
 
 void BinaryOperator::expect_disorder(OperatorOptions options) {
@@ -117,7 +86,7 @@ Output BinaryOperator::punctuate_disordered(Side side, std::vector<KeyPattern> p
   disorder_->resume();
   ++join_->counters(side).punctuations_in;
   if (time == kBeginning) time = disorder_->stage().local_time(side);
-  disorder_->punctuate(side, time, ordered_->keep({std::move(patterns), time}));
+  disorder_->punctuate(side, time, ordered_->waiting().keep(std::move(patterns), time));
   return give_out();
 }
 
@@ -178,12 +147,12 @@ std::vector<RowRef> BinaryOperator::move_rows_to(Side side, uint32_t batch) {
 void BinaryOperator::save_waiting(ArchiveWriter& out) {
   const std::array<size_t, 2> before{join_->state(kLeft).live_rows(), join_->state(kRight).live_rows()};
   disorder_->save(out, before);
-  ordered_->save(out);
+  ordered_->waiting().save(out);
 }
 
 void BinaryOperator::load_waiting(ArchiveReader& in) {
   disorder_->load(in);
-  ordered_->load(in);
+  ordered_->waiting().load(in);
   if (keys_.direct()) return;
   disorder_->for_each_code([&](size_t, size_t, Code code) { keys_.dictionary()->reference(code); });
 }

@@ -53,6 +53,8 @@ MultiOperator::MultiOperator(MultiOperatorOptions options) : attributes_(std::mo
   std::vector<KeyDictionary*> dictionaries;
   for (AttributeClass& each : options.classes) {
     if (each.types.empty()) throw UsageError("an attribute class needs a column");
+    if (options.join.punctuations.used && each.types.size() > 1)
+      throw UsageError("with punctuations an attribute class has one column");
     spaces_.push_back(std::make_unique<CodeSpace>(
         CodeSpace{KeyEncoder(std::move(each.types), std::move(each.null_safe)), KeyDictionary()}));
     dictionaries.push_back(spaces_.back()->encoder.direct() ? nullptr : &spaces_.back()->dictionary);
@@ -104,22 +106,43 @@ MultiOutput MultiOperator::push(size_t stream, uint32_t batch, std::span<const T
   return output_of(std::move(results));
 }
 
-MultiOutput MultiOperator::end(size_t stream, Time time) {
+MultiOutput MultiOperator::punctuate(size_t stream, std::vector<KeyPattern> patterns, Time time) {
   if (disorder_) {
-    disorder_->resume();
-    ++join_->counters(stream).punctuations_in;
-    disorder_->punctuate(stream, time == kBeginning ? disorder_->stage().local_time(stream) : time, 0);
+    punctuate_disordered(stream, std::move(patterns), time);
     return give_out();
   }
   MultiResults results;
   ++join_->counters(stream).punctuations_in;
-  join_->end(stream, time == kBeginning ? join_->clock(stream) : time, results);
+  apply(stream, std::move(patterns), time == kBeginning ? join_->clock(stream) : time, results);
   return output_of(std::move(results));
 }
 
-MultiOutput MultiOperator::note_punctuation(size_t stream) {
-  ++join_->counters(stream).punctuations_in;
-  return output_of({});
+void MultiOperator::apply(size_t stream, std::vector<KeyPattern> patterns, Time time, MultiResults& results) {
+  for (KeyPattern& pattern : patterns) {
+    pattern.normalise();
+    if (pattern.is_any()) {
+      join_->end(stream, time, results);
+    } else if (!pattern.is_empty()) {
+      punctuate_one(stream, pattern, time, results);
+    }
+  }
+}
+
+// From attributes as they are pushed to classes without repetition: where two attributes are of one class, a
+// row has the same value in both, or matches nothing.
+void MultiOperator::punctuate_one(size_t stream, const KeyPattern& pattern, Time time,
+                                  MultiResults& results) {
+  const std::vector<size_t>& classes = join_->options().classes[stream];
+  KeyPattern by_class{std::vector<AttributePattern>(classes.size())};
+  for (size_t i = 0; i < attributes_[stream].size(); ++i) {
+    const auto at = std::find(classes.begin(), classes.end(), attributes_[stream][i]) - classes.begin();
+    AttributePattern& attribute = by_class.attributes[static_cast<size_t>(at)];
+    attribute = attribute.intersection(pattern.attributes[i]);
+    const bool null = attribute.kind == AttributePattern::Kind::kConstant && is_null(attribute.low);
+    if (null && spaces_[attributes_[stream][i]]->encoder.direct()) return;  // null matches nothing anyway
+  }
+  by_class.normalise();
+  if (!by_class.is_empty()) join_->punctuate(stream, by_class, time, results);
 }
 
 MultiOutput MultiOperator::advance(size_t stream, Time time) {
@@ -140,25 +163,29 @@ MultiOutput MultiOperator::finish() {
   return output_of(std::move(results));
 }
 
-// The only output punctuation there is says `*` of every attribute.
+// What is closed first, then what says `*` of every class.
 MultiOutput MultiOperator::output_of(MultiResults&& results) const {
   OutputPunctuations punctuations;
-  for (const auto& space : spaces_) {
-    for (const AttributeType type : space->encoder.types()) {
+  const AttributePattern any;
+  for (size_t number = 0; number < spaces_.size(); ++number) {
+    for (const AttributeType type : spaces_[number]->encoder.types()) {
       auto& attribute = punctuations.attributes.emplace_back(AttributeColumn(type), AttributeColumn(type),
                                                              AttributeColumn(type));
-      for (size_t i = 0; i < results.punctuations.size(); ++i) {
-        attribute.constant.append_null();
-        attribute.low.append_null();
-        attribute.high.append_null();
+      for (const ClosedPattern& closed : results.closed) {
+        const auto named = std::ranges::find(closed.classes, number, [](const auto& each) { return each.first; });
+        attribute.append(named == closed.classes.end() ? any : named->second);
       }
+      for (size_t i = 0; i < results.punctuations.size(); ++i) attribute.append(any);
     }
   }
-  for (const OutputPunctuation& punctuation : results.punctuations) {
-    punctuations.kinds.push_back(static_cast<uint8_t>(punctuation.kind));
-    punctuations.times.push_back(punctuation.time);
-    punctuations.untils.push_back(punctuation.until);
-  }
+  const auto add = [&](PropagationKind kind, Time time, Time until) {
+    punctuations.kinds.push_back(static_cast<uint8_t>(kind));
+    punctuations.times.push_back(time);
+    punctuations.untils.push_back(until);
+  };
+  for (const ClosedPattern& closed : results.closed) add(closed.kind, closed.time, closed.until);
+  for (const OutputPunctuation& punctuation : results.punctuations)
+    add(punctuation.kind, punctuation.time, punctuation.until);
   return {streams(), std::move(results.rows), std::move(results.late), std::move(results.violations),
           std::move(punctuations)};
 }
@@ -194,11 +221,7 @@ std::string MultiOperator::save() {
   ArchiveWriter out;
   for (const auto& space : spaces_) space->dictionary.save(out);
   join_->save(out);
-  if (disorder_) {
-    std::vector<size_t> before;
-    for (size_t stream = 0; stream < streams(); ++stream) before.push_back(join_->state(stream).live_rows());
-    disorder_->save(out, before);
-  }
+  if (disorder_) save_waiting(out);
   return out.take();
 }
 
@@ -206,7 +229,7 @@ void MultiOperator::load(std::string_view bytes) {
   ArchiveReader in(bytes);
   for (const auto& space : spaces_) space->dictionary.load(in);
   join_->load(in);
-  if (disorder_) disorder_->load(in);
+  if (disorder_) load_waiting(in);
   if (!in.at_end()) throw DamagedArchive("snapshot goes on after its end");
 }
 

@@ -55,10 +55,10 @@ class MultiOperator {
   /// an error policy, and whatever a predicate throws.
   MultiOutput push(size_t stream, uint32_t batch, std::span<const Time> times,
                    std::span<const std::vector<KeyColumn>> keys, std::vector<NumericColumn> values);
-  /// No row of the stream comes any more; `time` is kBeginning if the source knows none.
-  MultiOutput end(size_t stream, Time time);
-  /// Counts a punctuation that ends nothing.
-  MultiOutput note_punctuation(size_t stream);
+  /// No row of the stream that matches one of the patterns comes any more. They have one pattern per attribute
+  /// of the stream, as they are pushed; `*` everywhere ends the stream. `time` is kBeginning if the source
+  /// knows none.
+  MultiOutput punctuate(size_t stream, std::vector<KeyPattern> patterns, Time time);
   /// No row of the stream at or before `time` comes any more.
   MultiOutput advance(size_t stream, Time time);
   /// All streams have ended.
@@ -109,8 +109,13 @@ class MultiOperator {
 
   void expect_disorder(DisorderOptions options, LatePolicy late);
   void push_disordered(size_t stream, const StreamBatch& rows);
+  void punctuate_disordered(size_t stream, std::vector<KeyPattern> patterns, Time time);
   MultiResults finish_disordered();
+  void save_waiting(ArchiveWriter& out);
+  void load_waiting(ArchiveReader& in);
   MultiOutput give_out();
+  void apply(size_t stream, std::vector<KeyPattern> patterns, Time time, MultiResults& results);
+  void punctuate_one(size_t stream, const KeyPattern& pattern, Time time, MultiResults& results);
   MultiOutput output_of(MultiResults&& results) const;
 
   std::vector<std::vector<size_t>> attributes_;

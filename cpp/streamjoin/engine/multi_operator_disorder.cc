@@ -1,9 +1,10 @@
-// MultiOperator where streams come out of order: rows and ends of streams wait in DisorderInput, and join
-// from there.
+// MultiOperator where streams come out of order: rows and punctuations wait in DisorderInput, and join from
+// there.
 
 #include <algorithm>
 
 #include "streamjoin/engine/multi_operator.h"
+#include "streamjoin/engine/waiting_punctuations.h"
 
 namespace streamjoin {
 
@@ -22,8 +23,9 @@ class MultiOperator::Ordered : public OrderedJoin {
     results_.late.push_back({static_cast<Side>(stream), row, late_by});
   }
   void give_up(size_t, RowRef) override {}  // an inner join: nothing comes of it
-  void punctuate(size_t stream, uint32_t) override {
-    join_.end(stream, owner_.disorder_->stage().local_time(static_cast<uint32_t>(stream)), results_);
+  void punctuate(size_t stream, uint32_t punctuation) override {
+    auto [patterns, time] = waiting_.take(punctuation);
+    owner_.apply(stream, std::move(patterns), time, results_);
   }
   void raise_clocks(Time clock) override {
     for (size_t stream = 0; stream < join_.streams(); ++stream) join_.advance(stream, clock, results_);
@@ -35,12 +37,14 @@ class MultiOperator::Ordered : public OrderedJoin {
   }
   std::span<RowRef> results() override { return results_.rows; }
 
+  WaitingPunctuations& waiting() { return waiting_; }
   MultiResults take_results() { return std::exchange(results_, {}); }
 
  private:
   MultiOperator& owner_;
   MultiJoin& join_;
   MultiResults results_;
+  WaitingPunctuations waiting_;
 };
 
 void MultiOperator::expect_disorder(DisorderOptions options, LatePolicy late) {
@@ -60,6 +64,25 @@ void MultiOperator::push_disordered(size_t stream, const StreamBatch& rows) {
     for (const Code code : rows.keys[position]) space.dictionary.reference(code);
   }
   disorder_->push(stream, rows);
+}
+
+void MultiOperator::punctuate_disordered(size_t stream, std::vector<KeyPattern> patterns, Time time) {
+  disorder_->resume();
+  ++join_->counters(stream).punctuations_in;
+  if (time == kBeginning) time = disorder_->stage().local_time(static_cast<uint32_t>(stream));
+  disorder_->punctuate(stream, time, ordered_->waiting().keep(std::move(patterns), time));
+}
+
+void MultiOperator::save_waiting(ArchiveWriter& out) {
+  std::vector<size_t> before;
+  for (size_t stream = 0; stream < streams(); ++stream) before.push_back(join_->state(stream).live_rows());
+  disorder_->save(out, before);
+  ordered_->waiting().save(out);
+}
+
+void MultiOperator::load_waiting(ArchiveReader& in) {
+  disorder_->load(in);
+  ordered_->waiting().load(in);
 }
 
 void MultiOperator::look_at_clock(Time now) {

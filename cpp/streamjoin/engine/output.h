@@ -8,6 +8,7 @@
 
 #include "streamjoin/engine/attribute_column.h"
 #include "streamjoin/join/results.h"
+#include "streamjoin/punctuation/key_pattern.h"
 
 namespace streamjoin {
 
@@ -18,6 +19,14 @@ struct OutputPunctuations {
     AttributeColumn constant;
     AttributeColumn low;
     AttributeColumn high;
+
+    void append(const AttributePattern& pattern) {
+      const bool constant_here = pattern.kind == AttributePattern::Kind::kConstant;
+      const bool range = pattern.kind == AttributePattern::Kind::kRange;
+      constant_here ? constant.append_encoded(pattern.low) : constant.append_null();
+      range && !pattern.low_open ? low.append_encoded(pattern.low) : low.append_null();
+      range && !pattern.high_open ? high.append_encoded(pattern.high) : high.append_null();
+    }
   };
   std::vector<Attribute> attributes;
   std::vector<uint8_t> kinds;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 namespace streamjoin {
 
@@ -25,36 +26,47 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
     states_.push_back(std::make_unique<StreamState>(std::move(state)));
     readable_.push_back(states_.back().get());
   }
+  if (options_.punctuations.used) start_punctuations(dictionaries);
 }
 
 void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& results) {
-  const std::vector<Admitted> admitted = admit(stream, batch);
+  const auto [admitted, violating] = admit(stream, batch);
   // Only a predicate that is called can throw: without one, observations go straight where they belong.
   std::optional<ProbingOrder> rehearsed;
   if (extender_.may_throw()) rehearsed = order_;
   std::vector<RowRef> rows = probe(stream, batch, admitted, rehearsed ? *rehearsed : order_);
 
   if (rehearsed) order_ = std::move(*rehearsed);
+  count_refused(stream, batch, violating, results);
+  if (joins_row_by_row(stream)) {
+    rows = join_row_by_row(stream, batch, admitted);
+  } else if (punctuations_ != nullptr) {
+    take_rows(stream, batch, admitted);
+  }
   rows_out_ += rows.size() / streams();
   if (results.rows.empty()) {
     results.rows = std::move(rows);
   } else {
     results.rows.insert(results.rows.end(), rows.begin(), rows.end());
   }
-  count_refused(stream, batch, results);
   counters_[stream].rows_in += batch.times.size();
   if (!batch.times.empty() && !has_ended(stream)) {
     raise_clock(stream, *std::max_element(batch.times.begin(), batch.times.end()));
   }
-  store(stream, batch, admitted);
+  if (punctuations_ == nullptr) store(stream, batch, admitted);
+  take_closed(results);
   for (const auto& state : states_) state->sweep();
   end_output_if_done(clocks_[stream], results);
 }
 
 // Which rows take part; throws under an error policy.
-std::vector<MultiJoin::Admitted> MultiJoin::admit(size_t stream, const StreamBatch& batch) const {
-  std::vector<Admitted> admitted;
+MultiJoin::Admission MultiJoin::admit(size_t stream, const StreamBatch& batch) const {
+  Admission admission;
+  std::vector<Admitted>& admitted = admission.admitted;
   admitted.reserve(batch.times.size());
+  std::optional<MultiPunctuations::Rehearsal> promises;
+  if (punctuations_ != nullptr) promises.emplace(*punctuations_, stream);
+  std::vector<Code> keys(batch.keys.size());
   Time clock = clocks_[stream];
   for (size_t i = 0; i < batch.times.size(); ++i) {
     const bool late = batch.times[i] < clock;
@@ -62,14 +74,18 @@ std::vector<MultiJoin::Admitted> MultiJoin::admit(size_t stream, const StreamBat
     if (late && options_.late == LatePolicy::kDrop) continue;
     clock = std::max(clock, batch.times[i]);
     if (batch.unmatchable != nullptr && batch.unmatchable[i] != 0) continue;
-    if (has_ended(stream)) {
+    for (size_t position = 0; promises && position < keys.size(); ++position)
+      keys[position] = batch.keys[position][i];
+    if (has_ended(stream) || (promises && promises->violates(keys, clock))) {
       if (options_.violation == ViolationPolicy::kError)
         throw RefusedBatch{RefusedBatch::Why::kViolation, i, clock};
+      admission.violating.push_back(static_cast<uint32_t>(i));
       if (options_.violation == ViolationPolicy::kDrop) continue;
     }
+    if (promises) promises->pass(keys, batch.times[i]);
     admitted.push_back({static_cast<uint32_t>(i), late, clock});
   }
-  return admitted;
+  return admission;
 }
 
 // In runs of rows: up to a late one, which is told what is forgotten by then, and up to the next revision of
@@ -109,7 +125,8 @@ std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
   return found;
 }
 
-void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResults& results) {
+void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, std::span<const uint32_t> violating,
+                              MultiResults& results) {
   const Side side = static_cast<Side>(stream);
   Time clock = clocks_[stream];
   for (size_t i = 0; i < batch.times.size(); ++i) {
@@ -122,10 +139,10 @@ void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResu
       }
     }
     clock = std::max(clock, batch.times[i]);
-    if (!has_ended(stream) || (batch.unmatchable != nullptr && batch.unmatchable[i] != 0)) continue;
-    ++counters_[stream].violations;
-    if (options_.violation == ViolationPolicy::kDrop) results.violations.push_back({side, row, 0});
   }
+  counters_[stream].violations += violating.size();
+  if (options_.violation != ViolationPolicy::kDrop) return;
+  for (const uint32_t i : violating) results.violations.push_back({side, batch.ref(i), 0});
 }
 
 void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
@@ -155,15 +172,22 @@ bool MultiJoin::insert_behind(size_t stream, const StreamBatch& batch, size_t ro
   }
   if (batch.unmatchable != nullptr && batch.unmatchable[row] != 0) return true;
   const Admitted admitted{static_cast<uint32_t>(row), true, clocks_[stream]};
-  store(stream, batch, {&admitted, 1});
+  if (punctuations_ == nullptr) {
+    store(stream, batch, {&admitted, 1});
+  } else if (!breaks_promise(stream, batch, row)) {
+    take_rows(stream, batch, {&admitted, 1});
+  }
   return true;
 }
 
 void MultiJoin::raise_clock(size_t stream, Time clock) {
   if (clock <= clocks_[stream]) return;
-  clocks_[stream] = clock;
+  const Time before = std::exchange(clocks_[stream], clock);
+  if (punctuations_ != nullptr) punctuations_->clock_raised(stream, clock == kEnd ? before : clock);
   for (size_t other = 0; other < streams(); ++other) {
     if (other == stream) continue;
+    if (punctuations_ != nullptr)
+      punctuations_->before_invalidation(other, matrix_.forget_before(other, clocks_));
     const size_t gone = states_[other]->invalidate_before(matrix_.forget_before(other, clocks_));
     (has_ended(stream) ? counters_[other].purged : counters_[other].invalidated) += gone;
   }
@@ -172,6 +196,7 @@ void MultiJoin::raise_clock(size_t stream, Time clock) {
 void MultiJoin::advance(size_t stream, Time clock, MultiResults& results) {
   const Time before = clocks_[stream];
   if (!has_ended(stream)) raise_clock(stream, clock);
+  take_closed(results);
   for (const auto& state : states_) state->sweep();
   end_output_if_done(std::max(before, clock), results);
 }
@@ -179,6 +204,7 @@ void MultiJoin::advance(size_t stream, Time clock, MultiResults& results) {
 void MultiJoin::end(size_t stream, Time time, MultiResults& results) {
   ended_[stream] = 1;
   raise_clock(stream, kEnd);
+  take_closed(results);
   for (const auto& state : states_) state->sweep();
   end_output_if_done(time, results);
 }
@@ -208,6 +234,7 @@ void MultiJoin::end_output_if_done(Time time, MultiResults& results) {
   }
   if (!all && !done) return;
   output_ended_ = true;
+  if (punctuations_ != nullptr) punctuations_->end();
   for (size_t stream = 0; stream < streams(); ++stream) {
     counters_[stream].purged += states_[stream]->purge_all();
     states_[stream]->sweep();
@@ -225,7 +252,8 @@ std::vector<size_t> MultiJoin::probing_order(size_t stream) const {
 
 size_t MultiJoin::memory_bytes() const {
   return std::accumulate(states_.begin(), states_.end(), size_t{0},
-                         [](size_t sum, const auto& state) { return sum + state->memory_bytes(); });
+                         [](size_t sum, const auto& state) { return sum + state->memory_bytes(); }) +
+         (punctuations_ == nullptr ? 0 : punctuations_->memory_bytes());
 }
 
 std::string MultiJoin::validate() const {
@@ -235,6 +263,7 @@ std::string MultiJoin::validate() const {
     if (!rows.empty() && rows.front().time < matrix_.forget_before(stream, clocks_))
       return "join: a row is stored that nothing can reach";
   }
+  if (punctuations_ != nullptr) return punctuations_->validate();
   return {};
 }
 
@@ -253,6 +282,7 @@ void MultiJoin::save(ArchiveWriter& out) {
   out.value<uint8_t>(output_ended_);
   out.value(rows_out_);
   for (const uint64_t count : punctuations_out_) out.value(count);
+  if (punctuations_ != nullptr) punctuations_->save(out);
 }
 
 void MultiJoin::load(ArchiveReader& in) {
@@ -269,6 +299,7 @@ void MultiJoin::load(ArchiveReader& in) {
   output_ended_ = in.value<uint8_t>() != 0;
   rows_out_ = in.value<uint64_t>();
   for (uint64_t& count : punctuations_out_) count = in.value<uint64_t>();
+  if (punctuations_ != nullptr) punctuations_->load(in);
 }
 
 }  // namespace streamjoin

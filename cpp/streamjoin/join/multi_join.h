@@ -24,6 +24,7 @@
 
 #include "streamjoin/base/archive.h"
 #include "streamjoin/join/binary_join.h"
+#include "streamjoin/join/multi_punctuations.h"
 #include "streamjoin/join/probing_order.h"
 #include "streamjoin/join/results.h"
 #include "streamjoin/join/tuple_extender.h"
@@ -43,13 +44,15 @@ struct MultiJoinOptions {
   /// Per stream, how many numbers are pushed with each row.
   std::vector<size_t> value_slots;
   std::vector<Conjunct> conjuncts;
+  PunctuationOptions punctuations;
 };
 
 /// What one call produced. `rows` has one reference per stream for each result; the side of a refused row is
 /// the number of its stream.
 struct MultiResults {
   std::vector<RowRef> rows;
-  std::vector<OutputPunctuation> punctuations;
+  std::vector<OutputPunctuation> punctuations;  // each says `*` of every class
+  std::vector<ClosedPattern> closed;            // they stand before the former
   std::vector<RefusedRow> late;
   std::vector<RefusedRow> violations;
 };
@@ -71,6 +74,9 @@ class MultiJoin {
   }
   /// Raises a clock: no row of the stream before `clock` comes any more. A lower one changes nothing.
   void advance(size_t stream, Time clock, MultiResults& results);
+  /// No row of the stream comes any more that matches `pattern`, which has one attribute per class of it.
+  /// Without `punctuations.used` nothing is made of it.
+  void punctuate(size_t stream, const KeyPattern& pattern, Time time, MultiResults& results);
   /// No row of the stream comes any more.
   void end(size_t stream, Time time, MultiResults& results);
   void finish(MultiResults& results);
@@ -85,6 +91,8 @@ class MultiJoin {
   /// In which order a new row of the stream meets the others.
   std::vector<size_t> probing_order(size_t stream) const;
   uint64_t rows_out() const { return rows_out_; }
+  /// Promises that are remembered, the end of the stream among them.
+  size_t promises_held(size_t stream) const;
   uint64_t punctuations_out(PropagationKind kind) const {
     return punctuations_out_[static_cast<size_t>(kind)];
   }
@@ -102,15 +110,30 @@ class MultiJoin {
     bool late;
     Time clock;  // of its stream when the row comes
   };
+  /// Which rows of a batch take part, and which break a promise.
+  struct Admission {
+    std::vector<Admitted> admitted;
+    std::vector<uint32_t> violating;
+  };
   static constexpr uint64_t kRevisedEvery = 1024;  // rows of a stream
 
-  std::vector<Admitted> admit(size_t stream, const StreamBatch& batch) const;
+  Admission admit(size_t stream, const StreamBatch& batch) const;
   std::vector<RowRef> probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
                             ProbingOrder& order);
-  void count_refused(size_t stream, const StreamBatch& batch, MultiResults& results);
+  void count_refused(size_t stream, const StreamBatch& batch, std::span<const uint32_t> violating,
+                     MultiResults& results);
   void store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
   void raise_clock(size_t stream, Time clock);
   void end_output_if_done(Time time, MultiResults& results);
+
+  // Only with punctuations (multi_join_punctuations.cc).
+  void start_punctuations(const std::vector<KeyDictionary*>& dictionaries);
+  bool joins_row_by_row(size_t stream) const;
+  std::vector<RowRef> join_row_by_row(size_t stream, const StreamBatch& batch,
+                                      std::span<const Admitted> admitted);
+  bool breaks_promise(size_t stream, const StreamBatch& batch, size_t row);
+  void take_rows(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
+  void take_closed(MultiResults& results);
 
   const MultiJoinOptions options_;
   const WindowMatrix matrix_;
@@ -121,6 +144,7 @@ class MultiJoin {
   std::vector<SideCounters> counters_;
   std::vector<Time> clocks_;
   std::vector<uint8_t> ended_;
+  std::unique_ptr<MultiPunctuations> punctuations_;  // nullptr: none on values
   bool output_ended_ = false;
   uint64_t rows_out_ = 0;
   std::array<uint64_t, kPropagationKinds> punctuations_out_{};

@@ -64,6 +64,7 @@ class StreamState {
   explicit StreamState(StreamStateOptions options);
 
   size_t classes() const { return options_.dictionaries.size(); }
+  bool indexed() const { return options_.indexed; }
 
   /// Stores a row: one key per class, one value per slot. One that is older than the newest row goes to its
   /// place in the time list.
@@ -94,6 +95,15 @@ class StreamState {
       if (!nodes_[at].is(TNode::kDead)) visit(at);
       at = following;
     }
+  }
+  /// Keys of a class from `low` to `high`, ascending; some may have dead rows only. Needs an index.
+  std::vector<Code> keys_between(size_t position, Code low, Code high) const {
+    return indexes_[position]->keys_between(low, high);
+  }
+  /// Calls `f(key)` for every key of a class, in no order; some may have dead rows only. Needs an index.
+  template <typename F>
+  void for_each_key(size_t position, F&& f) const {
+    indexes_[position]->for_each([&](const INode& list) { f(list.key); });
   }
   void prefetch_key(size_t position, Code key) const { indexes_[position]->prefetch(hash_code(key)); }
 
