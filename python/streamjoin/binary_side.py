@@ -85,4 +85,3 @@ class BinarySide:
                 )
             return option
         return "nothing"
-

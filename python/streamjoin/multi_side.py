@@ -35,7 +35,7 @@ Values = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.u
 class MultiSide:
     """A `_core.MultiOperator` with the conversion of its arguments."""
 
-    def __init__(self, inputs: Inputs, stores: Sequence[RowStore]) -> None:
+    def __init__(self, inputs: Inputs, stores: Sequence[RowStore], variant: str = "pwjoin") -> None:
         """Choose key types and native predicates and start the core."""
         self._inputs = inputs
         query, names, unit = inputs.query, inputs.names, inputs.unit
@@ -45,7 +45,9 @@ class MultiSide:
         self._keys: list[list[tuple[int, tuple[str, ...]]]] = [[] for _ in names]
         self.output_attributes: list[OutputAttribute] = []
         null_safe = self._apart() if self._takes_promises else self._together()
-        self.key_columns = [list(dict.fromkeys(c for _, columns in keys for c in columns)) for keys in self._keys]
+        self.key_columns = [
+            list(dict.fromkeys(c for _, columns in keys for c in columns)) for keys in self._keys
+        ]
         self._slots: list[list[tuple[str, bool]]] = [[] for _ in names]  # column, whether as a real
         predicates = self._native_predicates(stores)
         self.core = _core.MultiOperator(
@@ -61,7 +63,7 @@ class MultiSide:
             attributes=[[number for number, _ in keys] for keys in self._keys],
             value_slots=[len(slots) for slots in self._slots],
             predicates=predicates,
-            purge=query.purge if self._takes_promises else None,
+            purge=("off" if variant == "wjoin" else query.purge) if self._takes_promises else None,
             lifespans=[unit.largest_at_most(stream.lifespan_ns) for stream in query.streams],
             implies=[self._implied(place) for place in range(len(names))],
             disorder=disorder_options(inputs),

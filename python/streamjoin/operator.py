@@ -17,6 +17,7 @@ from streamjoin import _core, snapshot
 from streamjoin.binary_side import BinarySide
 from streamjoin.disorder_options import WallClock, stats_of_disorder
 from streamjoin.errors import DataError, QueryError, SnapshotError, UnsafeQueryError
+from streamjoin.growth import GrowthWatch
 from streamjoin.inputs import Inputs
 from streamjoin.multi_side import MultiSide
 from streamjoin.output import Output, Stats
@@ -57,7 +58,7 @@ class Operator:
 
     `variant`: "pwjoin" uses windows and punctuations, "wjoin" windows only, "pjoin" punctuations only
     (windows are still checked, but forget nothing). The rows of an inner join are the same; what differs is
-    the state, and so the cost. It is a choice for two streams joined on values.
+    the state, and so the cost. "pjoin" is for two streams joined on values.
     """
 
     def __init__(self, query: Query, *, schemas: Mapping[str, Any], variant: Variant = "pwjoin") -> None:
@@ -76,6 +77,8 @@ class Operator:
         self._side = self._native_side()
         self._core = self._side.core
         self._tables = ResultTables(self._inputs, self._stores, self._side.output_attributes)
+        open_pairs = {left for left, _ in query.windows.open_pairs()}
+        self._growth = GrowthWatch([name in open_pairs for name in self._names])
         self._finished = False
         by_wall = query.disorder.idle_clock == "wall" and query.disorder.idle_after is not None
         self._wall_clock = WallClock(self._inputs.unit) if by_wall else None
@@ -108,6 +111,7 @@ class Operator:
             empty.add(number)  # if none of its rows was ever stored, the core did not see it become empty
         for batch_number in empty:
             store.drop(batch_number)
+        self._growth.came(place, len(times), int(times[-1]) if len(times) else None)
         self._release_payload()
         return output
 
@@ -116,7 +120,7 @@ class Operator:
 
         `pattern` gives a value, a list, a `Range`, `ANY` or `EMPTY` per join attribute; others are `ANY`. All
         `ANY`, or an empty dict, is the end of the stream. Without `time` it stands at the stream's clock.
-        Three and more streams take the end of the stream only.
+        Three and more streams take values only if some stream of the query declares punctuations.
         """
         place = self._place(stream, "punctuate")
         patterns = self._side.native_patterns(place, pattern)
@@ -164,8 +168,17 @@ class Operator:
                 zip(("regular", "early", "immediate"), native["punctuations_out"], strict=True)
             ),
             punctuations_held=dict(zip(self._names, native["promises_held"], strict=True)),
+            growing={
+                name: growth
+                for place, name in enumerate(self._names)
+                if (growth := self._growth.growing(place, native["state_rows"][place])) is not None
+            },
             **stats_of_disorder(self._core.disorder(), self._names, self._inputs.unit),
         )
+
+    def live_rows(self) -> dict[str, int]:
+        """Return the stored rows of each stream; cheaper than `stats()`."""
+        return {name: self._core.live_rows(place) for place, name in enumerate(self._names)}
 
     def validate(self) -> None:
         """Check every invariant of the native state; AssertionError names the first broken one. Slow."""
@@ -214,12 +227,12 @@ class Operator:
         )
         if self.query.chosen_algorithm.binary or two_on_request:
             return BinarySide(self._inputs, self._stores, self._variant)
-        if self._variant != "pwjoin":
+        if self._variant == "pjoin":
             raise QueryError(
-                f"variant: expected 'pwjoin' for {self.query.chosen_algorithm.name} of {len(self._names)} "
-                f"streams, got {self._variant!r}"
+                f"variant: expected 'pwjoin' or 'wjoin' for {self.query.chosen_algorithm.name} of "
+                f"{len(self._names)} streams, got {self._variant!r}"
             )
-        return MultiSide(self._inputs, self._stores)
+        return MultiSide(self._inputs, self._stores, self._variant)
 
     def _place(self, stream: str, call: str) -> int:
         self._check_running(call)
@@ -242,7 +255,9 @@ class Operator:
         for place, store in enumerate(self._stores):
             for number in self._core.take_empty_batches(place):
                 store.drop(number)
-            if store.is_mostly_dead(self._core.live_rows(place)):
+            live = self._core.live_rows(place)
+            self._growth.saw(place, live)
+            if store.is_mostly_dead(live):
                 self._compact(place)
 
     def _compact(self, place: int) -> None:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from streamjoin.growth import Growth
+
 PerStream = dict[str, int]
 
 
@@ -40,6 +42,9 @@ class Stats:
     met only those after them, and the `late` among them nobody; `slack` is the current K in microseconds.
     Under `Recall`: the recall that the model expects of it, the `requirement` for this interval, and why K
     is what it is.
+
+    `growing` names the streams whose state keeps growing although the query is safe: their punctuations do
+    not come. It is judged from what the operator has seen since it was made or restored.
     """
 
     rows_in: PerStream
@@ -65,6 +70,7 @@ class Stats:
     estimated_recall: float | None = None
     requirement: float | None = None
     slack_reason: str | None = None
+    growing: dict[str, Growth] = field(default_factory=dict)
 
     def __str__(self) -> str:
         """Return a table: one line per counter, one column per stream."""
@@ -73,6 +79,8 @@ class Stats:
         reason = None
         for each in fields(self):
             value: Any = getattr(self, each.name)
+            if each.name == "growing":
+                continue
             if each.name == "punctuations_out":
                 lines += [[f"{each.name} ({kind})", f"{count:,}"] for kind, count in value.items()]
             elif isinstance(value, dict):
@@ -88,4 +96,5 @@ class Stats:
             ).rstrip()
             for line in lines
         )
-        return "\n".join([*rows, *([reason] if reason else [])])
+        growing = (f"growing: {stream}, {Growth(*growth)}" for stream, growth in self.growing.items())
+        return "\n".join([*rows, *([reason] if reason else []), *growing])

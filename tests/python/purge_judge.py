@@ -1,10 +1,10 @@
 """The slow judge of chained purge: the rule of docs/semantics.md, "Promises on values", by trying everything.
 
-    op -> PurgeJudge.run(op) -> results that must come out, rows that break a promise; `live`: rows to be stored
+    op -> PurgeJudge.run(op) -> results that must come out, rows that break a promise; `live`: what is stored
 
-After every row and every promise it asks of each row anew whether it may go, over all rows that ever came (or,
-where promises end or are broken, over those that are stored). It tries every order of the streams, so it does
-not rely on one closed stream being as good as another.
+After every row and every promise it asks of each row anew whether it may go, over all rows that ever came
+(or, where promises end or are broken, over those that are stored). It tries every order of the streams, so it
+does not rely on one closed stream being as good as another.
 """
 
 from __future__ import annotations

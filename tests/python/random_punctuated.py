@@ -1,4 +1,4 @@
-"""Seeded random m-way queries with schemes, and scripts whose streams keep their promises (or, if asked, not)."""
+"""Seeded random m-way queries with schemes; scripts whose streams keep their promises, or not, if asked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,9 @@ def declare(case: PunctuatedCase, **options: Any) -> sj.Query:
         implied = rules.implies[i]
         extra = {} if implied is None else {implied[0]: implied[1]}
         streams.append(
-            sj.Stream(name, time="t", punctuations=list(case.schemes[i]), lifespan=rules.lifespans[i], **extra)
+            sj.Stream(
+                name, time="t", punctuations=list(case.schemes[i]), lifespan=rules.lifespans[i], **extra
+            )
         )
     within = [sj.between(names[i], names[j], upper=upper) for i, j, upper in rules.bounds]
     on = [f"{names[i]}.{c} = {names[j]}.{d}" for (i, c), (j, d) in rules.equal]

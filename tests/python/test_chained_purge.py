@@ -13,7 +13,7 @@ import streamjoin as sj
 from purge_judge import Beat, Op, Punctuate, PurgeJudge, Push, matches
 from random_punctuated import COLUMNS, PunctuatedCase, declare, make_case
 
-CASES = int(os.environ.get("STREAMJOIN_PURGE_CASES", "300"))
+CASES = int(os.environ.get("STREAMJOIN_PURGE_CASES", "200"))
 KINDS = {"int64": pa.int64(), "string": pa.string()}
 
 
@@ -45,7 +45,7 @@ def results_of(case: PunctuatedCase, out: sj.Output) -> Counter[tuple[int, ...]]
 
 
 class Promised:
-    """The output punctuations so far: no later result may match one, and none that could be said is missing."""
+    """The output punctuations so far: no later result matches one, and none that could be said is missing."""
 
     def __init__(self, case: PunctuatedCase, judge: PurgeJudge) -> None:
         self.case, self.judge = case, judge

@@ -85,24 +85,51 @@ def test_streams_without_a_bound_are_named() -> None:
     assert "nothing says how long after a row of c one of a may come" not in explained
 
 
-def test_schemes_that_would_bound_the_state_do_not_here() -> None:
+def test_schemes_bound_the_state_without_any_window() -> None:
     streams = [sj.Stream(name, time="t", punctuations=["k"]) for name in NAMES]
-    query = sj.Query(streams, ["a.k = b.k", "b.k = c.k"])
-    assert query.check().safe
-    with pytest.raises(sj.UnsafeQueryError, match="no bound: b after a, c after a, a after b"):
-        operator_of(query)
+    op = operator_of(sj.Query(streams, ["a.k = b.k", "b.k = c.k"]))
+    for name in NAMES:
+        op.push(name, table((1, "", 0, 0), (2, "", 0, 0)))
+    op.punctuate("b", {"k": [1, 2]})
+    assert op.stats().state_rows == {"a": 2, "b": 2, "c": 2}  # c may still come, for a and for b
+    closed = op.punctuate("c", {"k": 1})
+    assert op.stats().state_rows == {"a": 1, "b": 2, "c": 2}  # b and c wait for a
+    assert closed.punctuations.num_rows == 0
+    assert op.push("a", table((1, "", 0, 1))).rows.num_rows == 1
+    assert op.stats().discarded_on_the_fly == {"a": 1, "b": 0, "c": 0}
+    closed = op.punctuate("a", {"k": 1}, time=1)
+    assert op.stats().state_rows == {"a": 1, "b": 1, "c": 1}
+    assert op.stats().purged == {"a": 1, "b": 1, "c": 1}
+    assert [row["b_k"] for row in closed.punctuations.to_pylist()] == [1]
 
 
-@pytest.mark.parametrize("option", ["unique", "clustered"])
-def test_rows_that_imply_promises_on_values_are_refused(option: str) -> None:
-    streams = [sj.Stream("a", time="t", **{option: "k"}), *(sj.Stream(name, time="t") for name in "bc")]
-    with pytest.raises(sj.QueryError, match=f"stream 'a': a join of 3 streams by hash takes no {option}"):
-        operator_of(sj.Query(streams, ON, within=sj.within(3)))
+def test_rows_that_imply_promises_purge_in_joins_of_three() -> None:
+    streams = [sj.Stream(name, time="t", unique="k") for name in NAMES]
+    op = operator_of(sj.Query(streams, ["a.k = b.k", "b.k = c.k"]))
+    op.push("a", table((1, "", 0, 0)))
+    op.push("b", table((1, "", 0, 0)))
+    assert op.stats().state_rows == {"a": 1, "b": 1, "c": 0}
+    assert op.push("c", table((1, "", 0, 0))).rows.num_rows == 1
+    assert op.stats().state_rows == {"a": 0, "b": 0, "c": 0}
+    assert op.push("c", table((1, "", 0, 0))).violations.num_rows == 1
 
 
-def test_a_variant_is_for_two_streams_joined_on_values() -> None:
-    with pytest.raises(sj.QueryError, match="variant: expected 'pwjoin' for hash of 3 streams, got 'wjoin'"):
-        sj.Operator(query_of(), schemas=dict.fromkeys(NAMES, SCHEMA), variant="wjoin")
+def test_a_batch_that_breaks_a_promise_is_refused_as_a_whole() -> None:
+    streams = [sj.Stream(name, time="t", punctuations=["k"]) for name in NAMES]
+    op = operator_of(sj.Query(streams, ["a.k = b.k", "b.k = c.k"], on_violation="error"))
+    op.punctuate("a", {"k": sj.Range(5, 9)})
+    with pytest.raises(
+        sj.PunctuationViolation, match=r"stream 'a', columns \['k'\]: .* got {'k': 7} in row 1"
+    ):
+        op.push("a", table((1, "", 0, 0), (7, "", 0, 0)))
+    assert op.stats().state_rows["a"] == op.stats().rows_in["a"] == 0
+
+
+def test_punctuations_without_windows_are_for_two_streams_joined_on_values() -> None:
+    with pytest.raises(
+        sj.QueryError, match=r"variant: expected 'pwjoin' or 'wjoin' for hash of 3 .*, got 'pjoin'"
+    ):
+        sj.Operator(query_of(), schemas=dict.fromkeys(NAMES, SCHEMA), variant="pjoin")
 
 
 # Choice of algorithm ---------------------------------------------------------------------------------------
@@ -241,7 +268,7 @@ def test_a_late_row_is_handed_back_with_its_stream(algorithm: str) -> None:
     ]
 
 
-def test_punctuations_on_values_are_refused_and_the_end_of_a_stream_is_taken() -> None:
+def test_without_declared_schemes_only_the_end_of_a_stream_can_be_promised() -> None:
     op = operator_of(query_of())
     op.push("a", table((1, "", 0, 0)))
     with pytest.raises(sj.DataError, match=r"stream 'b', punctuation of column 'k': .* expected ANY.* got 1"):

@@ -172,7 +172,8 @@ MultiOutput MultiOperator::output_of(MultiResults&& results) const {
       auto& attribute = punctuations.attributes.emplace_back(AttributeColumn(type), AttributeColumn(type),
                                                              AttributeColumn(type));
       for (const ClosedPattern& closed : results.closed) {
-        const auto named = std::ranges::find(closed.classes, number, [](const auto& each) { return each.first; });
+        const auto named =
+            std::ranges::find(closed.classes, number, [](const auto& each) { return each.first; });
         attribute.append(named == closed.classes.end() ? any : named->second);
       }
       for (size_t i = 0; i < results.punctuations.size(); ++i) attribute.append(any);

@@ -55,9 +55,9 @@ class MultiOperator {
   /// an error policy, and whatever a predicate throws.
   MultiOutput push(size_t stream, uint32_t batch, std::span<const Time> times,
                    std::span<const std::vector<KeyColumn>> keys, std::vector<NumericColumn> values);
-  /// No row of the stream that matches one of the patterns comes any more. They have one pattern per attribute
-  /// of the stream, as they are pushed; `*` everywhere ends the stream. `time` is kBeginning if the source
-  /// knows none.
+  /// No row of the stream that matches one of the patterns comes any more. They have one pattern per
+  /// attribute of the stream, as they are pushed; `*` everywhere ends the stream. `time` is kBeginning if the
+  /// source knows none.
   MultiOutput punctuate(size_t stream, std::vector<KeyPattern> patterns, Time time);
   /// No row of the stream at or before `time` comes any more.
   MultiOutput advance(size_t stream, Time time);

@@ -91,8 +91,8 @@ class ChainedPurge {
 
   // The tuple that is followed.
   std::vector<size_t> bound_;
-  std::vector<Time> times_;     // by stream
-  std::vector<Code> values_;    // by class
+  std::vector<Time> times_;      // by stream
+  std::vector<Code> values_;     // by class
   std::vector<uint32_t> known_;  // by class: how many bound rows give it a value
   std::vector<Member> witness_;
   std::vector<std::vector<uint32_t>> candidates_;  // by number of bound rows

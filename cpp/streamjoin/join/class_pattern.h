@@ -56,7 +56,8 @@ class ClassPattern {
       conditions_.push_back(condition);
     }
     // The search for rows starts at the first condition: a constant, if there is one.
-    std::ranges::stable_sort(conditions_, [](const auto& a, const auto& b) { return a.constant > b.constant; });
+    std::ranges::stable_sort(conditions_,
+                             [](const auto& a, const auto& b) { return a.constant > b.constant; });
   }
 
   const std::vector<ClassCondition>& conditions() const { return conditions_; }

@@ -44,7 +44,8 @@ void MultiPunctuations::wait_to_close(size_t stream, Pending pending) {
   std::vector<Code> codes;
   const std::vector<size_t>& classes = parts_.classes[stream];
   for (size_t position = 0; position < classes.size(); ++position) {
-    const auto condition = std::ranges::find(compiled.conditions(), classes[position], &ClassCondition::number);
+    const auto condition =
+        std::ranges::find(compiled.conditions(), classes[position], &ClassCondition::number);
     if (condition == compiled.conditions().end()) continue;
     set |= StreamPromises::Positions{1} << position;
     codes.push_back(condition->low);
@@ -118,7 +119,8 @@ void MultiPunctuations::close(PropagationKind kind, size_t stream, const KeyPatt
 bool MultiPunctuations::closed_elsewhere(size_t stream, const KeyPattern& pattern) const {
   for (size_t other = 0; other < promises_.size(); ++other) {
     if (other == stream || other == punctuating_ || !promises_[other].any()) continue;
-    if (promises_[other].lifespan() != kEnd) continue;
+    // What others still wait to close together with more, they have not said yet.
+    if (promises_[other].lifespan() != kEnd || !pending_[other].others.empty()) continue;
     const KeyPattern theirs = translated(stream, pattern, other);
     if (theirs.is_any() || !promises_[other].contains(theirs)) continue;
     const ClassPattern compiled(theirs, parts_.classes[other], parts_.dictionaries);
@@ -185,8 +187,9 @@ void MultiPunctuations::forget_answered_codes(size_t number) {
     for (const auto& [state, position] : holders) {
       AttributePattern pattern = pattern_of({low, high});
       const ClassCondition condition{number, &pattern, nullptr, true, low == high, low, high};
-      ClassPattern::rows(*state, position, condition,
-                         [&, at = position, rows = state](uint32_t node) { stored.push_back(rows->key(at, node)); });
+      ClassPattern::rows(*state, position, condition, [&, at = position, rows = state](uint32_t node) {
+        stored.push_back(rows->key(at, node));
+      });
     }
     std::ranges::sort(stored);
     Code from = low;

@@ -46,8 +46,8 @@ std::vector<RowRef> MultiJoin::join_row_by_row(size_t stream, const StreamBatch&
   return rows;
 }
 
-// Each row raises the clock, is stored, and makes its promises before the next one: what is forgotten must not
-// depend on how rows were cut into batches.
+// Each row raises the clock, is stored, and makes its promises before the next one: what is forgotten must
+// not depend on how rows were cut into batches.
 void MultiJoin::take_rows(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
   std::vector<Code> keys(batch.keys.size());
   std::vector<NumericValue> values(batch.values.size());

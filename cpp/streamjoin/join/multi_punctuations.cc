@@ -55,54 +55,6 @@ MultiPunctuations::MultiPunctuations(PunctuationOptions options, JoinParts parts
   mixed_ = open > 0 && bounded > 0;
 }
 
-MultiPunctuations::Rehearsal::Rehearsal(const MultiPunctuations& punctuations, size_t stream)
-    : punctuations_(punctuations), stream_(stream) {
-  const std::optional<KeyPattern>& cluster = punctuations.clusters_[stream];
-  if (!cluster) return;
-  const std::vector<size_t>& classes = punctuations.parts_.classes[stream];
-  const ClassPattern compiled(*cluster, classes, punctuations.parts_.dictionaries);
-  cluster_.emplace();
-  for (const size_t position : punctuations.options_.implied[stream].positions) {
-    const auto condition = std::ranges::find(compiled.conditions(), classes[position], &ClassCondition::number);
-    // A key that the dictionary has let go is that of no row to come: any other code will do for it.
-    cluster_->push_back(condition->low <= condition->high ? condition->low : kNoCode);
-  }
-}
-
-std::vector<Code> MultiPunctuations::Rehearsal::implied_key(std::span<const Code> keys) const {
-  std::vector<Code> key;
-  for (const size_t position : punctuations_.options_.implied[stream_].positions)
-    key.push_back(keys[position]);
-  return key;
-}
-
-bool MultiPunctuations::Rehearsal::violates(std::span<const Code> keys, Time clock) {
-  const StreamPromises& promises = punctuations_.promises_[stream_];
-  if (promises.any() && promises.covers(keys, ~StreamPromises::Positions{0}) &&
-      promises.covered_until(keys, ~StreamPromises::Positions{0}) >= clock)
-    return true;
-  if (implied_.empty()) return false;
-  const auto found = implied_.find(implied_key(keys));
-  return found != implied_.end() && found->second >= clock;
-}
-
-void MultiPunctuations::Rehearsal::pass(std::span<const Code> keys, Time time) {
-  const Implies kind = punctuations_.options_.implied[stream_].kind;
-  if (kind == Implies::kNothing) return;
-  std::vector<Code> key = implied_key(keys);
-  const Time until = end_of(time, punctuations_.promises_[stream_].lifespan());
-  const auto promise = [&](std::vector<Code> promised) {
-    Time& known = implied_.try_emplace(std::move(promised), kBeginning).first->second;
-    known = std::max(known, until);
-  };
-  if (kind == Implies::kUnique) {
-    promise(std::move(key));
-  } else if (cluster_ != key) {
-    if (cluster_) promise(std::move(*cluster_));
-    cluster_ = std::move(key);
-  }
-}
-
 KeyPattern MultiPunctuations::implied_pattern(size_t stream, std::span<const Code> keys) const {
   const std::vector<size_t>& classes = parts_.classes[stream];
   KeyPattern pattern{std::vector<AttributePattern>(classes.size())};
@@ -135,8 +87,7 @@ void MultiPunctuations::take_row(size_t stream, const ArrivingRow& row) {
     } else {
       const uint32_t node = parts_.states[stream]->insert(row.time, row.ref, row.keys, row.values);
       note_stored(stream, row.keys);
-      if (options_.purge == PurgeMode::kEager)
-        watch({static_cast<uint32_t>(stream), node}, chain_.witness());
+      if (options_.purge == PurgeMode::kEager) watch({static_cast<uint32_t>(stream), node}, chain_.witness());
     }
   }
   if (kind == Implies::kUnique) punctuate(stream, implied_pattern(stream, row.keys), row.time);
@@ -294,9 +245,9 @@ void MultiPunctuations::leave(Member row) {
 
 void MultiPunctuations::purge_some() {
   if (options_.purge != PurgeMode::kLazy) return;
-  const size_t live = std::accumulate(
-      parts_.states.begin(), parts_.states.end(), size_t{0},
-      [](size_t sum, const StreamState* state) { return sum + state->live_rows(); });
+  const size_t live =
+      std::accumulate(parts_.states.begin(), parts_.states.end(), size_t{0},
+                      [](size_t sum, const StreamState* state) { return sum + state->live_rows(); });
   if (++events_ < live / 4 + kLeastBatch) return;
   events_ = 0;
   queue_all();

@@ -53,7 +53,7 @@ struct PunctuationOptions {
   bool used = false;
   /// kOff is for measurements: promises are kept and violations counted, but nothing is purged by them.
   PurgeMode purge = PurgeMode::kEager;
-  std::vector<Duration> lifespans;  // per stream; kEnd: for ever
+  std::vector<Duration> lifespans;      // per stream; kEnd: for ever
   std::vector<ImpliedPromise> implied;  // per stream
 };
 
@@ -132,7 +132,7 @@ class MultiPunctuations {
  private:
   static constexpr size_t kLeastBatch = 256;  // promises before rows are judged together
   static constexpr size_t kNobody = ~size_t{0};
-  static constexpr size_t kLeastHeld = 256;   // promises before they are looked through
+  static constexpr size_t kLeastHeld = 256;  // promises before they are looked through
 
   /// Promised values of a stream that still has rows of them.
   struct Pending {
@@ -189,11 +189,11 @@ class MultiPunctuations {
   std::vector<PendingOfStream> pending_;
   std::vector<ClosedPattern> closed_;
   std::vector<Queued> queue_;
-  bool mixed_ = false;   // windows bound some pairs of streams and not others
+  bool mixed_ = false;  // windows bound some pairs of streams and not others
   bool ended_ = false;
   Time now_ = kBeginning;
   size_t punctuating_ = kNobody;  // the stream whose promise is remembered, but closes nothing yet
-  size_t events_ = 0;    // lazy: since rows were judged
+  size_t events_ = 0;             // lazy: since rows were judged
   size_t since_forgetting_ = 0;
   size_t held_then_ = 0;
 };
