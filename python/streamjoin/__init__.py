@@ -35,6 +35,7 @@ from streamjoin.errors import (
 from streamjoin.operator import Operator
 from streamjoin.output import Output, Stats
 from streamjoin.patterns import ANY, EMPTY, Range
+from streamjoin.plan_operator import PlanOperator
 from streamjoin.predicates import band, distance
 from streamjoin.query import Query, Stream
 from streamjoin.safety import SafetyReport, purge_plan
@@ -52,6 +53,7 @@ __all__ = [
     "MaxSlack",
     "Operator",
     "Output",
+    "PlanOperator",
     "PunctuationViolation",
     "Query",
     "QueryError",

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from streamjoin import _core
-from streamjoin.attribute_classes import equal_columns
+from streamjoin.attribute_classes import EqualColumns, equal_columns
 from streamjoin.bound_predicate import BoundPredicate, bound_predicate
 from streamjoin.conjuncts import NativeForm, conjuncts, native_form
 from streamjoin.disorder_options import disorder_options
@@ -35,16 +35,25 @@ Values = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.u
 class MultiSide:
     """A `_core.MultiOperator` with the conversion of its arguments."""
 
-    def __init__(self, inputs: Inputs, stores: Sequence[RowStore], variant: str = "pwjoin") -> None:
-        """Choose key types and native predicates and start the core."""
+    def __init__(
+        self,
+        inputs: Inputs,
+        stores: Sequence[RowStore],
+        variant: str = "pwjoin",
+        carried: Sequence[ColumnRef] | None = None,
+    ) -> None:
+        """Choose key types and native predicates and start the core.
+
+        `carried`: columns that join nothing here, of which promises are passed on to the output.
+        """
         self._inputs = inputs
         query, names, unit = inputs.query, inputs.names, inputs.unit
-        self._takes_promises = any(stream.schemes for stream in query.streams)
+        self._takes_promises = carried is not None or any(stream.schemes for stream in query.streams)
         # Per class its attributes; per stream the class and the columns of each key that it pushes.
         self._attributes: list[list[KeyAttribute]] = []
         self._keys: list[list[tuple[int, tuple[str, ...]]]] = [[] for _ in names]
         self.output_attributes: list[OutputAttribute] = []
-        null_safe = self._apart() if self._takes_promises else self._together()
+        null_safe = self._apart(carried or ()) if self._takes_promises else self._together()
         self.key_columns = [
             list(dict.fromkeys(c for _, columns in keys for c in columns)) for keys in self._keys
         ]
@@ -115,10 +124,11 @@ class MultiSide:
                 self.output_attributes.append(OutputAttribute((ColumnRef(name, column),), None))
         return [[column.null_safe for column in found.columns] for found in classes]
 
-    def _apart(self) -> list[list[bool]]:
+    def _apart(self, carried: Sequence[ColumnRef]) -> list[list[bool]]:
         """Make a class of each set of equal columns. Return where null equals null."""
         inputs, names = self._inputs, self._inputs.names
-        found = equal_columns(names, inputs.query.equalities)
+        found = [*equal_columns(names, inputs.query.equalities)]
+        found += [EqualColumns((ref,), null_safe=True) for ref in carried]
         for number, columns in enumerate(found):
             attribute = KeyAttribute.of(*(inputs.type_of(*ref) for ref in columns.refs), what=str(columns))
             self._attributes.append([attribute])
