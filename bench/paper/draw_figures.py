@@ -25,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import record  # noqa: E402
 
+# A window in seconds (PWJoin), or a number of streams (W-join).
 COLOURS = {"1": "tab:green", "5": "tab:blue", "15": "tab:red"}
 STYLES = {"PWJoin": "-", "WJoin": "--", "PJoin": "--", "equation (1)": ":"}
 Points = tuple[list[float], list[float]]
@@ -41,26 +42,42 @@ class Figure(NamedTuple):
 
 FIGURES = {
     "pwjoin": {
-        8: Figure("rows in state; both streams punct-asc-100-40", "event time, s", "rows"),
-        9: Figure("rows out; both streams punct-asc-100-40", "processor time, ms", "rows out"),
-        10: Figure("irrelevant punctuations, one to 30 rows; window 5 s", "processor time, ms", "rows out"),
-        11: Figure("punctuations out; asc-30-40 with random-30-40; 1 s", "event time, s", "punctuations"),
-        12: Figure("punctuations out; only one stream has them; 5 s", "event time, s", "punctuations"),
+        "8": Figure("rows in state; both streams punct-asc-100-40", "event time, s", "rows"),
+        "9": Figure("rows out; both streams punct-asc-100-40", "processor time, ms", "rows out"),
+        "10": Figure("irrelevant punctuations, one to 30 rows; window 5 s", "processor time, ms", "rows out"),
+        "11": Figure("punctuations out; asc-30-40 with random-30-40; 1 s", "event time, s", "punctuations"),
+        "12": Figure("punctuations out; only one stream has them; 5 s", "event time, s", "punctuations"),
+    },
+    "wjoin": {
+        "7": Figure("equal keys, 2 to 4 streams", "thousands of rows", "us a row", log=True),
+        "8": Figure("equal keys, 2 to 4 streams", "thousands of rows", "us a row"),
+        "9a": Figure("rates from 100 to 1000 rows a second", "streams", "us a row", log=True),
+        "9b": Figure("1000 rows a second each", "streams", "us a row", log=True),
+        "9c": Figure("four streams, one of them slow at times", "thousands of rows", "us a row", log=True),
+        "13": Figure("one window wider than the others", "thousands of rows", "us a row"),
+        "14": Figure("along a path of four streams", "thousands of rows", "us a row"),
     },
 }  # fmt: skip
 
 
-def read_series(path: Path) -> dict[int, dict[str, Points]]:
-    figures: dict[int, dict[str, Points]] = defaultdict(lambda: defaultdict(lambda: ([], [])))
-    with path.open(newline="") as file:
-        for row in csv.DictReader(file):
-            xs, ys = figures[int(row["figure"])][row["series"]]
-            xs.append(float(row["x"]))
-            ys.append(float(row["y"]))
+def read_series(path: Path) -> dict[str, dict[str, Points]]:
+    """Read figure, series, x, y; a series may have commas in its name."""
+    figures: dict[str, dict[str, Points]] = defaultdict(lambda: defaultdict(lambda: ([], [])))
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        figure, _, rest = line.partition(",")
+        name, x, y = rest.rsplit(",", 2)
+        xs, ys = figures[figure][name.strip('"')]
+        xs.append(float(x))
+        ys.append(float(y))
     return figures
 
 
-def draw(number: int, about: Figure, series: dict[str, Points], path: Path) -> None:
+def by_number(figure: str) -> tuple[int, str]:
+    """Sort 9a behind 8 and before 13."""
+    return int(figure.rstrip("abc")), figure
+
+
+def draw(number: str, about: Figure, series: dict[str, Points], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
     for name, (xs, ys) in series.items():
         join, _, window = name.rpartition("-") if "-" in name else (name, "", "")
@@ -80,10 +97,25 @@ def draw(number: int, about: Figure, series: dict[str, Points], path: Path) -> N
     plt.close(figure)
 
 
+def write_means(figures: dict[str, dict[str, Points]], path: Path) -> None:
+    """Write what documents quote where the program did not: the mean of each series, or its points if few."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["figure", "finding", "value"])
+        for figure, series in figures.items():
+            for name, (xs, ys) in series.items():
+                if len(xs) < 8:
+                    writer.writerows(
+                        [figure, f"{name} at {x:g}", f"{y:.4g}"] for x, y in zip(xs, ys, strict=True)
+                    )
+                else:
+                    writer.writerow([figure, name, f"{sum(ys) / len(ys):.4g}"])
+
+
 def save(folder: Path, paper: str) -> None:
     """Copy what documents show and quote to where they find it."""
     with (folder / f"{paper}_findings.csv").open(newline="") as file:
-        rows = sorted(csv.DictReader(file), key=lambda row: int(row["figure"]))
+        rows = sorted(csv.DictReader(file), key=lambda row: by_number(row["figure"]))
     record.save(record.RESULTS / f"{paper}_findings.csv", rows)
     for picture in sorted(folder.glob(f"{paper}-figure-*.png")):
         shutil.copy(picture, ROOT / "docs" / "pictures")
@@ -95,7 +127,13 @@ def main() -> None:
     parser.add_argument("--save", action="store_true", help="also for the documents")
     options = parser.parse_args()
     for paper, figures in FIGURES.items():
-        for number, series in sorted(read_series(options.folder / f"{paper}.csv").items()):
+        if not (options.folder / f"{paper}.csv").exists():
+            print(f"{paper}: no series in {options.folder}, nothing drawn")
+            continue
+        every = read_series(options.folder / f"{paper}.csv")
+        if not (options.folder / f"{paper}_findings.csv").exists():
+            write_means(every, options.folder / f"{paper}_findings.csv")
+        for number, series in sorted(every.items(), key=lambda item: by_number(item[0])):
             path = options.folder / f"{paper}-figure-{number}.png"
             draw(number, figures[number], series, path)
             print(path)
