@@ -48,19 +48,19 @@ void BinaryJoin::push(Side side, const RowBatch& batch, Predicate* predicate, Re
   end_output_if_done(sides_[side].clock, results);
 }
 
-// An inner join of rows in time order that make no promises of their own, where no key can be closed by a row
-// that leaves.
+// An inner join of rows in time order that make no promises of their own.
 bool BinaryJoin::is_plain(Side side, const RowBatch& batch) const {
   return options_.type == JoinType::kInner && batch.null_key == nullptr &&
-         !sides_[other_side(side)].promises.any_open() && options_.sides[side].implies == Implies::kNothing &&
-         options_.sides[side].lifespan == kEnd && sides_[kLeft].rows.in_time_order() &&
-         sides_[kRight].rows.in_time_order() && std::is_sorted(batch.times.begin(), batch.times.end()) &&
+         options_.sides[side].implies == Implies::kNothing && options_.sides[side].lifespan == kEnd &&
+         sides_[kLeft].rows.in_time_order() && sides_[kRight].rows.in_time_order() &&
+         std::is_sorted(batch.times.begin(), batch.times.end()) &&
          (batch.times.empty() || batch.times.front() >= sides_[side].clock);
 }
 
 // The shortest way of a row: probe and store. That rows of the other stream have left the window shows in
-// their times, so they are invalidated for the block as a whole, afterwards; nobody can tell the difference.
-// A row that breaks a promise takes the long way.
+// their times, so they are invalidated for the block as a whole, afterwards; nobody can tell the difference,
+// unless the last row of a promised key leaves and closes it: while there are such keys, the clock is raised
+// row by row. A row that breaks a promise takes the long way.
 void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end,
                                   Results& results) {
   WindowState& mine = sides_[side].rows;
@@ -73,7 +73,9 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
   const size_t rows = end - begin;
   const Promises& my_promises = sides_[side].promises;
   const Promises& their_promises = sides_[other_side(side)].promises;
-  const bool ask_all = my_promises.any_open_or_covered() || their_promises.any_open_or_covered();
+  const bool ask_all = my_promises.covers_any() || their_promises.covers_any();
+  const bool may_close = their_promises.any_open();
+  const bool any_open = may_close || my_promises.any_open();
   std::array<bool, kBlock> may_be_promised;
   for (size_t i = 0; i < rows; ++i) {
     hashes[i] = hash_code(keys[i]);
@@ -92,6 +94,7 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
   const uint64_t other_moves = theirs.lists().moves();
   const Time other_clock = sides_[other_side(side)].clock;
   for (size_t i = 0; i < rows; ++i) {
+    if (may_close && times[i] > sides_[side].clock) raise_clock(side, times[i], results);
     const RowRef row = batch.ref(begin + i);
     ValueList* own = own_moves == mine.lists().moves()
                          ? mine.lists().confirm(own_slots[i], keys[i], hashes[i])
@@ -100,16 +103,20 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
                            ? theirs.lists().confirm(others[i], keys[i], hashes[i])
                            : theirs.lists().find_slot(keys[i], hashes[i]);
     if (other->vacant()) other = nullptr;
-    if (may_be_promised[i]) [[unlikely]] {
+    const bool is_open = any_open && (own->promised() || (other != nullptr && other->promised()) ||
+                                      their_promises.may_be_closed(hashes[i]));
+    if (may_be_promised[i] || is_open) [[unlikely]] {
       if (my_promises.flag(keys[i], own->vacant() ? nullptr : own) != PunctuationFlag::kNone) {
         process(side, {times[i], keys[i], row}, false, {other, theirs.lists().moves()}, probe_state(theirs),
                 results);
         continue;
       }
-      if (their_promises.flag(keys[i], other) != PunctuationFlag::kNone) {  // closed: none of them is open
+      const PunctuationFlag flag = their_promises.flag(keys[i], other);
+      if (flag == PunctuationFlag::kPropagated) {
         ++sides_[side].counters.dropped_after_propagation;
         continue;
       }
+      if (flag == PunctuationFlag::kPunctuated) own = nullptr;  // joined and not stored
     }
     const Time first = options_.bounds.first(side, times[i]);
     const Time last = options_.bounds.reach(side, times[i]);
@@ -123,7 +130,11 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
         if (node.time >= first) emit(side, row, node.row(), results);
       } while (at != newest);
     }
-    if (can_match_later(side, times[i], other_clock)) mine.insert(times[i], keys[i], hashes[i], row, own);
+    if (own == nullptr) {
+      ++sides_[side].counters.discarded_on_the_fly;
+    } else if (can_match_later(side, times[i], other_clock)) {
+      mine.insert(times[i], keys[i], hashes[i], row, own);
+    }
   }
   if (times[rows - 1] > sides_[side].clock) raise_clock(side, times[rows - 1], results);
   mine.sweep();

@@ -55,8 +55,9 @@ class Promises {
   /// Whether a key that has no open promise may be promised all the same; `hash` is hash_code of it. False is
   /// sure, and costs one read.
   bool may_be_closed(uint64_t hash) const { return closed_near_[hash >> (64 - kNearBits)] != 0; }
-  bool any_open_or_covered() const { return open_ > 0 || everything_ || !covered_.empty(); }
   bool any_covered() const { return !covered_.empty(); }
+  /// Whether keys may be promised that are neither open nor closed by themselves.
+  bool covers_any() const { return everything_ || !covered_.empty(); }
 
   /// The flag of a key whose value list (or nullptr) was found already.
   PunctuationFlag flag(Code key, const ValueList* list) const {
