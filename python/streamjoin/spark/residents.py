@@ -135,18 +135,18 @@ def ask(name: str, order: Order) -> Answer | None:
     answer = _follow_here(name, order)
     if answer is not None or TaskContext.get() is None:
         return answer
+    found = None
     with contextlib.suppress(OSError, EOFError, ValueError, KeyError, AuthenticationError):
         known = json.loads(_file(name).read_text())
-        if known["pid"] == os.getpid():
-            return None
-        with Client(("127.0.0.1", known["port"]), authkey=bytes.fromhex(known["key"])) as other:
-            other.send((name, order))
-            found = other.recv()
-        if isinstance(found, BaseException):
-            raise found
-        assert found is None or isinstance(found, Answer)
-        return found
-    return None
+        os.kill(known["pid"], 0)  # OSError if it is gone: its port may be somebody else's by now
+        if known["pid"] != os.getpid():
+            with Client(("127.0.0.1", known["port"]), authkey=bytes.fromhex(known["key"])) as other:
+                other.send((name, order))
+                found = other.recv()
+    if isinstance(found, BaseException):
+        raise found
+    assert found is None or isinstance(found, Answer)
+    return found
 
 
 def hold(name: str, bucket: Bucket, order: Order) -> Answer:
@@ -154,8 +154,8 @@ def hold(name: str, bucket: Bucket, order: Order) -> Answer:
     resident = Resident(bucket)
     answer = resident.follow(order)
     HELD[name] = resident
-    if TaskContext.get() is None:
-        return answer  # outside Spark there are no other workers
+    if TaskContext.get() is None or os.name != "posix":
+        return answer  # outside Spark there are no other workers; elsewhere Spark does not reuse them
     with contextlib.suppress(OSError):  # nobody else finds it then: slower, but as right
         port, key = _open_door()
         text = json.dumps({"port": port, "key": key.hex(), "pid": os.getpid()})
