@@ -14,7 +14,8 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
       extender_(matrix_, options_.conjuncts),
       counters_(matrix_.streams()),
       clocks_(matrix_.streams(), kBeginning),
-      ended_(matrix_.streams()) {
+      ended_(matrix_.streams()),
+      no_limits_(matrix_.streams(), kBeginning) {
   if (streams() < 2) throw UsageError("a join needs at least two streams");
   if (options_.classes.size() != streams() || options_.value_slots.size() != streams())
     throw UsageError("classes and value slots are needed for each stream");
@@ -95,9 +96,8 @@ std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
   std::vector<RowRef> found;
   if (output_ended_) return found;
   const ExtensionContext context{options_.algorithm, matrix_, readable_, options_.conjuncts};
-  const std::vector<Time> no_limits(streams(), kBeginning);
-  std::vector<Time> limits(streams());
-  std::vector<uint32_t> run;
+  std::vector<uint32_t>& run = run_;
+  run.clear();
   const auto flush = [&](std::span<const Time> of_run) {
     if (!run.empty()) extender_.extend(context, stream, batch, run, of_run, order, found);
     run.clear();
@@ -106,13 +106,14 @@ std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
   uint64_t revised = before / kRevisedEvery;
   for (const Admitted& row : admitted) {
     if ((before + row.row) / kRevisedEvery != revised) {
-      flush(no_limits);
+      flush(no_limits_);
       revised = (before + row.row) / kRevisedEvery;
       order.revise(stream);
     }
     if (row.late) {
-      flush(no_limits);
+      flush(no_limits_);
       std::vector<Time> clocks = clocks_;
+      std::vector<Time> limits(streams());
       clocks[stream] = row.clock;
       for (size_t other = 0; other < streams(); ++other) limits[other] = matrix_.forget_before(other, clocks);
       run.push_back(row.row);
@@ -121,7 +122,7 @@ std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
       run.push_back(row.row);
     }
   }
-  flush(no_limits);
+  flush(no_limits_);
   return found;
 }
 
@@ -148,8 +149,8 @@ void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, std::span
 void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
   const Time limit = matrix_.forget_before(stream, clocks_);
   StreamState& state = *states_[stream];
-  std::vector<Code> keys(batch.keys.size());
-  std::vector<NumericValue> values(batch.values.size());
+  keys_.resize(batch.keys.size());
+  values_.resize(batch.values.size());
   for (const Admitted& row : admitted) {
     if (output_ended_) {
       ++counters_[stream].discarded_on_the_fly;
@@ -157,10 +158,10 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
     }
     const Time time = batch.times[row.row];
     if (time < limit) continue;
-    for (size_t position = 0; position < keys.size(); ++position)
-      keys[position] = batch.keys[position][row.row];
-    for (size_t slot = 0; slot < values.size(); ++slot) values[slot] = batch.values[slot].at(row.row);
-    state.insert(time, batch.ref(row.row), keys, values);
+    for (size_t position = 0; position < keys_.size(); ++position)
+      keys_[position] = batch.keys[position][row.row];
+    for (size_t slot = 0; slot < values_.size(); ++slot) values_[slot] = batch.values[slot].at(row.row);
+    state.insert(time, batch.ref(row.row), keys_, values_);
   }
 }
 

@@ -148,6 +148,12 @@ class MultiJoin {
   bool output_ended_ = false;
   uint64_t rows_out_ = 0;
   std::array<uint64_t, kPropagationKinds> punctuations_out_{};
+
+  // Kept for their memory.
+  const std::vector<Time> no_limits_;
+  std::vector<uint32_t> run_;
+  std::vector<Code> keys_;
+  std::vector<NumericValue> values_;
 };
 
 }  // namespace streamjoin

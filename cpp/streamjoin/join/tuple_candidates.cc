@@ -1,10 +1,20 @@
 // How TupleExtender finds the rows that may extend a tuple, and judges them where they lie.
 
 #include <algorithm>
+#include <cstring>
 
 #include "streamjoin/join/tuple_extender.h"
 
 namespace streamjoin {
+namespace {
+
+bool none_holds(const uint8_t* eight) {
+  uint64_t all;
+  std::memcpy(&all, eight, sizeof all);
+  return all == 0;
+}
+
+}  // namespace
 
 /// A run of places of the time list, or rows that were chosen one by one: their numbers are gathered then.
 class TupleExtender::Run : public RunView {
@@ -76,83 +86,90 @@ bool TupleExtender::is_in_reach(uint32_t row) {
   return true;
 }
 
-void TupleExtender::find_in_period(const ProbingStep& step, size_t level, uint32_t tuple) {
-  const StreamState& state = *context_->states[step.stream];
-  StreamState::Places places = in_reach_[swept_ * streams_ + step.stream];
+// Where the rows lie that the algorithm looks at: for merge, what the sweep found, shrunk by the rows bound
+// since; for the nested loop, every row.
+StreamState::Places TupleExtender::places_to_look_at(const StreamState& state, const ProbingStep& step,
+                                                     size_t level) const {
+  if (!merges()) return state.all_places();
   Period period = level == 0 ? Period{} : filter_period(step.stream, level);
   period.first = std::max(period.first, limits_[step.stream]);
-  if (period.empty()) return;
-  places = state.narrowed(places, period.first, period.last);
-  if (places.begin == places.end) return;
+  const StreamState::Places places = in_reach_[swept_ * streams_ + step.stream];
+  return period.empty() ? StreamState::Places{} : state.narrowed(places, period.first, period.last);
+}
 
+void TupleExtender::find_in_list(const ProbingStep& step, size_t level, uint32_t tuple) {
+  const StreamState& state = *context_->states[step.stream];
+  const StreamState::Places places = places_to_look_at(state, step, level);
+  if (places.begin == places.end) return;
+  const bool in_filter = merges() && uniform_;  // then every row looked at is in time
+  if (!in_filter) set_exact_periods(step.stream, level);
+  const StreamState::Timed* const rows = &state.listed(places.begin);
   holds_.assign(places.end - places.begin, 1);
+  uint8_t* const holds = holds_.data();
+  const size_t count = holds_.size();
+  if (!merges() && periods_.size() == 1) {
+    const Time first = std::max(periods_[0].first, limits_[step.stream]);
+    const Time last = periods_[0].last;
+    for (size_t i = 0; i < count; ++i)
+      holds[i] = static_cast<uint8_t>((first <= rows[i].time) & (rows[i].time <= last));
+  }
   if (!state.all_listed_live()) {
-    for (size_t i = 0; i < holds_.size(); ++i) holds_[i] = state.is_live(state.listed(places.begin + i).node);
+    for (size_t i = 0; i < count; ++i) holds[i] &= static_cast<uint8_t>(state.is_live(rows[i].node));
   }
   for (const KeyCheck& check : step.checks) {
     const Code key = key_of(check.equals);
     const Code* const keys = state.columns().keys(check.position, places.begin);
-    for (size_t i = 0; i < holds_.size(); ++i)
-      holds_[i] = static_cast<uint8_t>(holds_[i] & uint8_t{keys[i] == key});
+    for (size_t i = 0; i < count; ++i) holds[i] &= static_cast<uint8_t>(keys[i] == key);
   }
   Run run(*this, step.stream, places.begin);
   judge(step, run);
 
   const WindowMatrix::Mask mask = levels_[level].masks[tuple];
+  const Time limit = limits_[step.stream];
   TupleLevel& next = levels_[level + 1];
-  if (!uniform_) set_exact_periods(step.stream, level);
-  for (size_t i = 0; i < holds_.size(); ++i) {
-    if (holds_[i] == 0) continue;
-    const Time time = state.listed(places.begin + i).time;
-    const WindowMatrix::Mask fitting = uniform_ ? mask : in_time(time, mask);
-    if (fitting != 0) next.add(tuple, static_cast<uint32_t>(places.begin + i), time, fitting);
+  for (size_t i = 0; i < count; ++i) {
+    if (i + 8 <= count && none_holds(holds + i)) {
+      i += 7;
+      continue;
+    }
+    if (holds[i] == 0) continue;
+    const WindowMatrix::Mask fitting = in_filter ? mask : in_time(rows[i].time, mask);
+    if (fitting == 0 || rows[i].time < limit) continue;
+    next.add(tuple, static_cast<uint32_t>(places.begin + i), rows[i].time, fitting);
   }
 }
 
-void TupleExtender::find_one_by_one(const ProbingStep& step, size_t level, uint32_t tuple) {
+void TupleExtender::find_by_key(const ProbingStep& step, size_t level, uint32_t tuple) {
   const StreamState& state = *context_->states[step.stream];
   const WindowMatrix::Mask mask = levels_[level].masks[tuple];
   const Time limit = limits_[step.stream];
+  TupleLevel& next = levels_[level + 1];
   chosen_rows_.clear();
-  chosen_times_.clear();
-  chosen_masks_.clear();
   set_exact_periods(step.stream, level);
-  const auto consider = [&](uint32_t row, Time time) {
+  const size_t before = next.size();
+  const auto consider = [&](uint32_t node) {
+    const Time time = state.time(node);
     const WindowMatrix::Mask fitting = in_time(time, mask);
     if (fitting == 0 || time < limit) return;
     for (const KeyCheck& check : step.checks) {
-      const Code key =
-          has_indexes() ? state.key(check.position, row) : *state.columns().keys(check.position, row);
-      if (key != key_of(check.equals)) return;
+      if (state.key(check.position, node) != key_of(check.equals)) return;
     }
-    chosen_rows_.push_back(row);
-    chosen_times_.push_back(time);
-    chosen_masks_.push_back(fitting);
+    next.add(tuple, node, time, fitting);
   };
+  const Period period = filter_period(step.stream, level);
   if (step.by == ProbingStep::By::kIndex) {
-    const Period period = filter_period(step.stream, level);
-    state.look(step.probe.position, key_of(step.probe.equals), period.first, period.last,
-               [&](uint32_t node) { consider(node, state.time(node)); });
-  } else if (step.by == ProbingStep::By::kPeriod) {
-    const Period period = filter_period(step.stream, level);
-    if (period.empty()) return;
+    state.look(step.probe.position, key_of(step.probe.equals), period.first, period.last, consider);
+  } else if (!period.empty()) {
     for (const StreamState::Timed& entry : state.between(period.first, period.last)) {
-      if (state.is_live(entry.node)) consider(entry.node, entry.time);
-    }
-  } else {
-    const StreamState::Places places = state.all_places();
-    for (size_t place = places.begin; place < places.end; ++place) {
-      const StreamState::Timed& entry = state.listed(place);
-      if (state.is_live(entry.node)) consider(static_cast<uint32_t>(place), entry.time);
+      if (state.is_live(entry.node)) consider(entry.node);
     }
   }
+  if (step.conjuncts.empty() || next.size() == before) return;
+  chosen_rows_.assign(next.rows.begin() + static_cast<ptrdiff_t>(before), next.rows.end());
   holds_.assign(chosen_rows_.size(), 1);
   Run run(*this, step.stream, Run::kChosen);
   judge(step, run);
-  TupleLevel& next = levels_[level + 1];
-  for (size_t i = 0; i < holds_.size(); ++i) {
-    if (holds_[i] != 0) next.add(tuple, chosen_rows_[i], chosen_times_[i], chosen_masks_[i]);
-  }
+  next.keep(holds_, before);
 }
 
 void TupleExtender::judge(const ProbingStep& step, Run& run) {

@@ -13,10 +13,10 @@ void TupleLevel::clear() {
   masks.clear();
 }
 
-void TupleLevel::keep(std::span<const uint8_t> holds) {
-  size_t kept = 0;
-  for (size_t tuple = 0; tuple < size(); ++tuple) {
-    if (holds[tuple] == 0) continue;
+void TupleLevel::keep(std::span<const uint8_t> holds, size_t from) {
+  size_t kept = from;
+  for (size_t tuple = from; tuple < size(); ++tuple) {
+    if (holds[tuple - from] == 0) continue;
     parents[kept] = parents[tuple];
     rows[kept] = rows[tuple];
     times[kept] = times[tuple];
@@ -131,10 +131,10 @@ void TupleExtender::extend_level(size_t level_number) {
   }
   for (uint32_t tuple = 0; tuple < level.size(); ++tuple) {
     enter(level_number, tuple);
-    if (merges()) {
-      find_in_period(step, level_number, tuple);
+    if (has_indexes()) {
+      find_by_key(step, level_number, tuple);
     } else {
-      find_one_by_one(step, level_number, tuple);
+      find_in_list(step, level_number, tuple);
     }
     if (next.size() >= kBlock) flush();
   }
@@ -151,7 +151,7 @@ void TupleExtender::filter(std::span<const size_t> conjuncts, size_t level_numbe
     holds_.assign(level.size(), 1);
     Block block(*this, level_number);
     context_->conjuncts[conjunct].predicate->evaluate(block, holds_);
-    level.keep(holds_);
+    level.keep(holds_, 0);
   }
 }
 

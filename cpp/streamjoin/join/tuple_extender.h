@@ -77,8 +77,8 @@ struct TupleLevel {
     times.push_back(time);
     masks.push_back(mask);
   }
-  /// Keeps tuples whose byte is not zero.
-  void keep(std::span<const uint8_t> holds);
+  /// Of the tuples from `from` on, keeps those whose byte is not zero.
+  void keep(std::span<const uint8_t> holds, size_t from);
 };
 
 /// What extending needs to know of the join.
@@ -119,8 +119,10 @@ class TupleExtender {
   Code key_at(size_t level, size_t tuple, KeyPlace place) const;
 
   // Of the tuple that was entered.
-  void find_in_period(const ProbingStep& step, size_t level, uint32_t tuple);
-  void find_one_by_one(const ProbingStep& step, size_t level, uint32_t tuple);
+  void find_in_list(const ProbingStep& step, size_t level, uint32_t tuple);
+  void find_by_key(const ProbingStep& step, size_t level, uint32_t tuple);
+  StreamState::Places places_to_look_at(const StreamState& state, const ProbingStep& step,
+                                        size_t level) const;
   void judge(const ProbingStep& step, Run& run);
   Period filter_period(size_t stream, size_t level) const;
   void set_exact_periods(size_t stream, size_t level);
@@ -158,8 +160,6 @@ class TupleExtender {
   std::vector<Period> periods_;  // by alternative
   std::vector<uint8_t> holds_;
   std::vector<uint32_t> chosen_rows_;
-  std::vector<Time> chosen_times_;
-  std::vector<WindowMatrix::Mask> chosen_masks_;
   std::vector<std::pair<std::vector<uint64_t>, std::vector<uint8_t>>> gathered_;  // by slot
 };
 
