@@ -3,10 +3,10 @@
 //
 //   in_turns   a row of each stream in turn, whatever its time: a slow stream runs ahead of the others, and
 //              states hold rows that no window reaches yet (the paper reads its streams so)
-//   by_time    rows as they happen
+//   in_slices  what each stream has of a stretch of time, stream by stream: small batches as they come
 //
-// A join is anything with `size_t push(size_t stream, uint32_t row, Time, Code)`, which returns how many
-// results the row completed. Every run counts them, so that joins judge each other.
+// A join is anything with `size_t push(std::span<const TimedRow>)` for rows of one stream, which returns how
+// many results they completed. Every run counts them, so that joins judge each other.
 
 #pragma once
 
@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstdint>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "bench_join.h"
@@ -67,11 +68,18 @@ inline std::vector<TimedRow> in_turns(const std::vector<std::vector<TimedRow>>& 
   return rows;
 }
 
-inline std::vector<TimedRow> by_time(const std::vector<std::vector<TimedRow>>& streams) {
+inline std::vector<TimedRow> in_slices(const std::vector<std::vector<TimedRow>>& streams, Duration slice) {
   std::vector<TimedRow> rows;
-  for (const auto& stream : streams) rows.insert(rows.end(), stream.begin(), stream.end());
-  std::ranges::stable_sort(rows, {}, &TimedRow::time);
-  return rows;
+  std::vector<size_t> at(streams.size());
+  for (Time until = slice;; until += slice) {
+    bool more = false;
+    for (size_t stream = 0; stream < streams.size(); ++stream) {
+      for (; at[stream] < streams[stream].size() && streams[stream][at[stream]].time < until; ++at[stream])
+        rows.push_back(streams[stream][at[stream]]);
+      more |= at[stream] < streams[stream].size();
+    }
+    if (!more) return rows;
+  }
 }
 
 using UpperBounds = std::vector<std::vector<std::optional<Duration>>>;
@@ -83,18 +91,24 @@ inline UpperBounds one_window(size_t streams, Duration window) {
   return uppers;
 }
 
-/// MultiJoin, a row a call. Keys are compared (nested loop, merge) or looked up (hash).
+/// MultiJoin. Keys are compared (nested loop, merge) or looked up (hash).
 class OperatorRun {
  public:
   OperatorRun(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives)
       : join_(options(algorithm, std::move(alternatives)), {nullptr}) {}
 
-  size_t push(const TimedRow& row) {
-    batch_.number = row.row;
-    batch_.times = {&row.time, 1};
-    batch_.keys.assign(1, {&row.key, 1});
+  size_t push(std::span<const TimedRow> rows) {
+    times_.clear();
+    keys_.clear();
+    for (const TimedRow& row : rows) {
+      times_.push_back(row.time);
+      keys_.push_back(row.key);
+    }
+    batch_.number = rows[0].row;
+    batch_.times = times_;
+    batch_.keys.assign(1, keys_);
     results_.rows.clear();
-    join_.push(row.stream, batch_, results_);
+    join_.push(rows[0].stream, batch_, results_);
     return results_.rows.size() / join_.streams();
   }
   const MultiJoin& join() const { return join_; }
@@ -110,6 +124,8 @@ class OperatorRun {
   }
 
   MultiJoin join_;
+  std::vector<Time> times_;
+  std::vector<Code> keys_;
   StreamBatch batch_{};
   MultiResults results_;
 };
@@ -136,14 +152,20 @@ struct RunTimes {
   }
 };
 
+/// Neighbours of one stream go in together.
 template <typename Join>
-RunTimes run_rows(Join&& join, const std::vector<TimedRow>& rows, size_t stretch = 1000) {
+RunTimes run_rows(Join&& join, std::span<const TimedRow> rows, size_t stretch = 1000) {
   RunTimes times;
   times.rows = rows.size();
   for (size_t begin = 0; begin < rows.size(); begin += stretch) {
     const size_t end = std::min(rows.size(), begin + stretch);
     times.stretches.push_back(seconds_of([&] {
-      for (size_t at = begin; at < end; ++at) times.results += join.push(rows[at]);
+      for (size_t from = begin; from < end;) {
+        size_t to = from + 1;
+        while (to < end && rows[to].stream == rows[from].stream) ++to;
+        times.results += join.push(rows.subspan(from, to - from));
+        from = to;
+      }
     }));
   }
   return times;

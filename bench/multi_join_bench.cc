@@ -14,7 +14,7 @@ namespace streamjoin::bench {
 namespace {
 
 constexpr Duration kWindow = 20'000;  // 20 ms in microseconds
-constexpr size_t kRowsEach = 2000;
+constexpr size_t kRowsEach = 8000;
 
 std::vector<double> rates_of(size_t streams, bool variable) {
   std::vector<double> rates(streams, 1000);

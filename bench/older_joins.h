@@ -39,18 +39,22 @@ class OlderJoin {
     tuple_.resize(options.streams);
   }
 
-  size_t push(const TimedRow& row) {
+  size_t push(std::span<const TimedRow> rows) {
     found_.clear();
+    for (const TimedRow& row : rows) take(row);
+    return found_.size() / options_.streams;
+  }
+
+ private:
+  void take(const TimedRow& row) {
     const BufferedRow buffered{row.time, row.key, {row.row, 0}};
     tuple_[row.stream] = buffered.row;
     extend(0, row.stream, row.key, {row.time - options_.window, row.time + options_.window});
     buffers_.add(row.stream, buffered);
     clocks_[row.stream] = row.time;
     if (++rows_ % options_.clean_every == 0) clean();
-    return found_.size() / options_.streams;
   }
 
- private:
   void extend(size_t at, size_t origin, Code key, Period period) {
     if (at == origin) ++at;
     if (at == options_.streams) {

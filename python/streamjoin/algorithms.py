@@ -10,10 +10,15 @@
 `merge` stands for the better of its two filters: they are the same where all streams have one largest bound,
 and where they differ LCA looks at fewer rows. Two streams joined on values run in the binary operator, which
 also takes punctuations on values.
+
+Rates decide where streams declare them. With equalities, a new row's period may hold so few rows of every
+other stream that looking at them all is cheaper than keeping indexes; then the sweep is chosen. Without
+equalities it always is: it never looks at more rows than the nested loop, and at far fewer where rates differ.
 """
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamjoin.predicates import Band, Distance
@@ -22,6 +27,7 @@ from streamjoin.window_matrix import WindowMatrix
 if TYPE_CHECKING:
     from streamjoin.query import Query
 
+FEW_ROWS = 16.0  # rows of a stream in a period up to which comparing keys beats looking them up
 ALGORITHMS = ("auto", "hash", "merge", "nested_loop", "merge_gca", "merge_lca")
 
 
@@ -38,7 +44,7 @@ class Algorithm(NamedTuple):
 
 
 def choose_algorithm(query: Query) -> Algorithm:
-    """Choose from what was asked for, the equalities and the windows."""
+    """Choose from what was asked for, the predicates, the windows and the rates."""
     two = len(query.streams) == 2
     asked = query.algorithm
     if asked == "hash":
@@ -54,11 +60,31 @@ def choose_algorithm(query: Query) -> Algorithm:
         keyed = {name for found in query.attribute_classes for name in found.streams}
         loose = [name for name in query.stream_names if name not in keyed]
         seen = f"; of {', '.join(loose)} every row in the window" if loose else ""
+        if not two and (few := _few_rows(query)) is not None:
+            filter_, why = _merge_filter(query.windows)
+            reason = f"at the declared rates at most {few:.3g} rows of a stream lie in a row's period, fewer"
+            return Algorithm(filter_, False, f"{reason} than an index pays for; {why}")
         return Algorithm("hash", two, f"join attributes find the partners{seen}")
     if two and not isinstance(query.predicate, (Band, Distance)):
         return Algorithm("hash", True, "two streams without a band or distance: every row in the window")
     filter_, why = _merge_filter(query.windows)
+    rates = query.declared_rates.values()
+    if len(rates) > 1 and max(rates) > 2 * min(rates):
+        why += f"; rates of {min(rates):g} to {max(rates):g} rows a second leave much to pass over"
     return Algorithm(filter_, False, f"no equality to index, time alone narrows the search; {why}")
+
+
+def _few_rows(query: Query) -> float | None:
+    """Return the most rows of a stream that a period is expected to hold, if known and few everywhere."""
+    if len(query.declared_rates) < len(query.streams) or any(stream.schemes for stream in query.streams):
+        return None  # punctuations purge by key: they need the indexes
+    expected = 0.0
+    for i, j in permutations(range(len(query.streams)), 2):
+        after, before = query.windows.upper(i, j), query.windows.upper(j, i)
+        if after is None or before is None:
+            return None
+        expected = max(expected, query.declared_rates[query.stream_names[j]] * (after + before) / 1e9)
+    return expected if expected <= FEW_ROWS else None
 
 
 def _merge_filter(windows: WindowMatrix) -> tuple[str, str]:

@@ -41,7 +41,8 @@ def _streams(query: Query) -> Iterator[str]:
         schemes = ", ".join(f"({', '.join(scheme)})" for scheme in stream.schemes) or "none"
         kept = stream.lifespan_ns
         lifespan = "" if kept is None else f", lifespan {format_duration(kept)}"
-        yield f"{stream.name}: time {stream.time}, punctuations {schemes}{lifespan}"
+        rate = "" if stream.rate is None else f", about {stream.rate:g} rows a second"
+        yield f"{stream.name}: time {stream.time}, punctuations {schemes}{lifespan}{rate}"
 
 
 def _predicates(query: Query) -> Iterator[str]:

@@ -22,6 +22,7 @@ from streamjoin.errors import QueryError
 from streamjoin.explanation import explain
 from streamjoin.expressions import ColumnRef
 from streamjoin.plan import Plans, safe_plans
+from streamjoin.plan.rates import positive
 from streamjoin.predicates import CallablePredicate, Predicate, column_ref, parse_where
 from streamjoin.safety import SafetyReport, check_safety
 from streamjoin.window_matrix import WindowMatrix
@@ -57,7 +58,8 @@ class Stream:
     `time` is the column with the event time. `window` says how long after its own time a row stays joinable.
     `punctuations` are schemes: the columns (or tuples of columns) on which the stream can send punctuations.
     `unique`: every row implies the punctuation of its own value; `clustered`: a change of value implies it.
-    `lifespan`: how long a punctuation of the stream is remembered.
+    `lifespan`: how long a punctuation of the stream is remembered. `rate`: about how many rows come a second,
+    where that is known; plans and the choice of the algorithm use it, results never depend on it.
 
     >>> Stream("bid", time="placed_at", window="0 s", punctuations=["item_id"])
     Stream('bid', time='placed_at', window='0 s', punctuations=('item_id',))
@@ -71,6 +73,7 @@ class Stream:
     unique: Columns | None = field(default=None, compare=False)
     clustered: Columns | None = field(default=None, compare=False)
     lifespan: Duration | None = field(default=None, compare=False)
+    rate: float | None = None
     window_ns: int | None = field(init=False)
     lifespan_ns: int | None = field(init=False)
     unique_columns: tuple[str, ...] | None = field(init=False)
@@ -95,6 +98,8 @@ class Stream:
             columns = None if value is None else _columns(value, f"stream {self.name!r}, {option}")
             object.__setattr__(self, f"{option}_columns", columns)
             schemes += [] if columns is None else [columns]
+        if self.rate is not None:
+            positive(self.rate, f"stream {self.name!r}, rate")
         kept = tuple(scheme if isinstance(scheme, str) else tuple(scheme) for scheme in declared)
         object.__setattr__(self, "punctuations", kept)
         object.__setattr__(self, "schemes", tuple(dict.fromkeys(schemes)))
@@ -170,6 +175,11 @@ class Query:
         """The names of the streams, in declared order."""
         return tuple(stream.name for stream in self.streams)
 
+    @property
+    def declared_rates(self) -> dict[str, float]:
+        """The rates of the streams that declare one."""
+        return {stream.name: stream.rate for stream in self.streams if stream.rate is not None}
+
     def stream_index(self, name: str) -> int:
         """Return the place of a stream in the declared order."""
         try:
@@ -193,7 +203,7 @@ class Query:
     ) -> Plans:
         """List the safe plans, cheapest first, at most `limit` of them.
 
-        `rates`: rows a second by stream; `selectivities`: by predicate as in `on`; `punctuation_rates`:
+        `rates`: rows a second by stream, where they are not those declared; `selectivities`: by predicate as in `on`; `punctuation_rates`:
         punctuations a second by scheme ("bid.item_id", "s3.A, C"). `schemes`: use all, or a minimal set.
 
         >>> a, b = (Stream(name, time="t", punctuations=["x"]) for name in "ab")
@@ -202,7 +212,7 @@ class Query:
         """
         return safe_plans(
             self,
-            rates=rates or {},
+            rates={**self.declared_rates, **(rates or {})},
             selectivities=selectivities or {},
             punctuation_rates=punctuation_rates or {},
             schemes=schemes,

@@ -156,6 +156,48 @@ def test_the_algorithm_follows_predicates_and_windows(options: Any, name: str, b
     assert f"algorithm {name} (" in query.explain().splitlines()[0]
 
 
+def rated(rates: list[float | None], **options: Any) -> sj.Query:
+    streams = [sj.Stream(name, time="t", rate=rate) for name, rate in zip(NAMES, rates, strict=True)]
+    return sj.Query(streams, **{"on": ON, "within": sj.within("10 ms"), **options})
+
+
+@pytest.mark.parametrize(
+    ("rates", "options", "name"),
+    [
+        ([500, 500, 800], {}, "merge_gca"),  # 800 rows a second in 20 ms: 16 rows
+        ([500, 500, 850], {}, "hash"),
+        ([500, 500, None], {}, "hash"),
+        ([5, 5, 5], {"within": sj.follows("a", "b", within="10 ms")}, "hash"),  # c is bounded by nothing
+        ([5, 5, 5], {"algorithm": "hash"}, "hash"),
+        ([100, 500, 1000], {"on": ()}, "merge_gca"),
+    ],
+)
+def test_declared_rates_choose_between_indexes_and_the_sweep(
+    rates: list[float | None], options: Any, name: str
+) -> None:
+    query = rated(rates, **options)
+    assert query.chosen_algorithm.name == name
+    assert f"algorithm {name} (" in query.explain().splitlines()[0]
+
+
+def test_explain_says_what_the_rates_had_to_do_with_it() -> None:
+    assert "at most 10 rows of a stream lie in a row's period" in rated([500, 500, 500]).explain()
+    assert "rates of 100 to 1000 rows a second" in rated([100, 500, 1000], on=()).explain()
+    assert "a: time t, punctuations none, about 500 rows a second" in rated([500, 500, 500]).explain()
+
+
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf"), "fast", True])
+def test_a_rate_is_a_positive_number(rate: Any) -> None:
+    with pytest.raises(sj.QueryError, match="stream 'a', rate: expected a positive number, got "):
+        sj.Stream("a", time="t", rate=rate)
+
+
+def test_plans_know_the_declared_rates() -> None:
+    declared = rated([500, 400, 300]).plans()
+    given = query_of(within=sj.within("10 ms")).plans(rates={"a": 500, "b": 400, "c": 300})
+    assert [plan.cost for plan in declared] == [plan.cost for plan in given]
+
+
 def test_explain_prints_both_directions_and_when_each_condition_is_checked() -> None:
     both = sj.path(*NAMES, within=[5, 8], both_directions=True)
     text = query_of(within=both, where="a.x < b.x and a.x + b.x > c.x").explain()

@@ -45,14 +45,14 @@ def resolve_rates(
     """Match what the user says with streams, predicates and schemes; refuse what names none of them."""
     rows = [RATE] * len(graph.names)
     for name, value in rates.items():
-        rows[query.stream_index(name)] = _positive(value, f"rates, stream {name!r}")
+        rows[query.stream_index(name)] = positive(value, f"rates, stream {name!r}")
     shares: list[list[float]] = [[] for _ in graph.classes]
     class_of = {ref: number for number, columns in enumerate(graph.classes) for ref in columns}
     predicates = {str(equality): equality for equality in query.equalities}
     written = dict(zip(map(_squeezed, query.on), query.on, strict=True))
     for text, value in selectivities.items():
         ref = _left_column(text, predicates, written)
-        share = _positive(value, f"selectivities, {text!r}")
+        share = positive(value, f"selectivities, {text!r}")
         if share > 1:
             raise QueryError(f"selectivities, {text!r}: expected a share of at most 1, got {value!r}")
         shares[class_of[ref]].append(share)
@@ -61,7 +61,7 @@ def resolve_rates(
     for text, value in punctuation_rates.items():
         if text not in schemes:
             raise QueryError(f"punctuation_rates: expected one of {list(schemes)}, got {text!r}")
-        punctuations[schemes[text]] = _positive(value, f"punctuation_rates, {text!r}")
+        punctuations[schemes[text]] = positive(value, f"punctuation_rates, {text!r}")
     return Rates(tuple(rows), tuple(min(found, default=SELECTIVITY) for found in shares), tuple(punctuations))
 
 
@@ -77,7 +77,8 @@ def _squeezed(text: str) -> str:
     return "".join(text.split())
 
 
-def _positive(value: float, what: str) -> float:
+def positive(value: float, what: str) -> float:
+    """Return a positive finite number as a float; QueryError for anything else."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     if not number or not math.isfinite(value) or value <= 0:
         raise QueryError(f"{what}: expected a positive number, got {value!r}")
