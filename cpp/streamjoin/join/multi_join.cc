@@ -151,6 +151,10 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
   StreamState& state = *states_[stream];
   keys_.resize(batch.keys.size());
   values_.resize(batch.values.size());
+  for (size_t position = 0; position < keys_.size() && state.indexed(); ++position) {
+    for (const Admitted& row : admitted) state.prefetch_key(position, batch.keys[position][row.row]);
+    for (const Admitted& row : admitted) state.prefetch_list(position, batch.keys[position][row.row]);
+  }
   for (const Admitted& row : admitted) {
     if (output_ended_) {
       ++counters_[stream].discarded_on_the_fly;

@@ -104,14 +104,19 @@ void TupleExtender::find_in_list(const ProbingStep& step, size_t level, uint32_t
   const bool in_filter = merges() && uniform_;  // then every row looked at is in time
   if (!in_filter) set_exact_periods(step.stream, level);
   const StreamState::Timed* const rows = &state.listed(places.begin);
-  holds_.assign(places.end - places.begin, 1);
+  holds_.resize(places.end - places.begin);
   uint8_t* const holds = holds_.data();
   const size_t count = holds_.size();
   if (!merges() && periods_.size() == 1) {
-    const Time first = std::max(periods_[0].first, limits_[step.stream]);
-    const Time last = periods_[0].last;
+    const Period period{std::max(periods_[0].first, limits_[step.stream]), periods_[0].last};
+    if (period.empty()) return;
+    // One comparison for both ends: what lies before the first wraps around.
+    const auto first = static_cast<uint64_t>(period.first);
+    const uint64_t length = static_cast<uint64_t>(period.last) - first;
     for (size_t i = 0; i < count; ++i)
-      holds[i] = static_cast<uint8_t>((first <= rows[i].time) & (rows[i].time <= last));
+      holds[i] = static_cast<uint8_t>(static_cast<uint64_t>(rows[i].time) - first <= length);
+  } else {
+    std::fill_n(holds, count, uint8_t{1});
   }
   if (!state.all_listed_live()) {
     for (size_t i = 0; i < count; ++i) holds[i] &= static_cast<uint8_t>(state.is_live(rows[i].node));

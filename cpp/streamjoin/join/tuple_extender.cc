@@ -125,9 +125,10 @@ void TupleExtender::extend_level(size_t level_number) {
   };
   if (step.by == ProbingStep::By::kIndex) {
     const StreamState& state = *context_->states[step.stream];
-    for (size_t tuple = 0; tuple < level.size(); ++tuple) {
+    for (size_t tuple = 0; tuple < level.size(); ++tuple)
       state.prefetch_key(step.probe.position, key_at(level_number, tuple, step.probe.equals));
-    }
+    for (size_t tuple = 0; tuple < level.size(); ++tuple)
+      state.prefetch_list(step.probe.position, key_at(level_number, tuple, step.probe.equals));
   }
   for (uint32_t tuple = 0; tuple < level.size(); ++tuple) {
     enter(level_number, tuple);

@@ -239,8 +239,10 @@ void StreamState::unlink_dead(size_t position, Code code) {
 void StreamState::sweep_all() {
   if (dead_.empty()) return;
   for (size_t position = 0; position < indexes_.size(); ++position) {
-    for (const uint32_t node : dead_) {
-      if (!off_value_list(position, node)) unlink_dead(position, key(position, node));
+    constexpr size_t kAhead = 8;
+    for (size_t i = 0; i < dead_.size(); ++i) {
+      if (i + kAhead < dead_.size()) prefetch_key(position, key(position, dead_[i + kAhead]));
+      if (!off_value_list(position, dead_[i])) unlink_dead(position, key(position, dead_[i]));
     }
     indexes_[position]->give_back(false);
   }

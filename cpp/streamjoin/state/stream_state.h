@@ -106,6 +106,13 @@ class StreamState {
     indexes_[position]->for_each([&](const INode& list) { f(list.key); });
   }
   void prefetch_key(size_t position, Code key) const { indexes_[position]->prefetch(hash_code(key)); }
+  /// The ends of a key's list, once its I-Node has come.
+  void prefetch_list(size_t position, Code key) const {
+    const INode* list = indexes_[position]->find(key);
+    if (list == nullptr) return;
+    nodes_.prefetch(list->head);
+    nodes_.prefetch(list->tail());
+  }
 
   /// The time list from the first row at or after `first` to the last one at or before `last`. Purged rows
   /// may be among them: ask is_live().
