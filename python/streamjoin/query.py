@@ -203,8 +203,9 @@ class Query:
     ) -> Plans:
         """List the safe plans, cheapest first, at most `limit` of them.
 
-        `rates`: rows a second by stream, where they are not those declared; `selectivities`: by predicate as in `on`; `punctuation_rates`:
-        punctuations a second by scheme ("bid.item_id", "s3.A, C"). `schemes`: use all, or a minimal set.
+        `rates`: rows a second by stream, where they are not those declared; `selectivities`: by predicate as
+        in `on`; `punctuation_rates`: punctuations a second by scheme ("bid.item_id", "s3.A, C"). `schemes`:
+        use all, or a minimal set.
 
         >>> a, b = (Stream(name, time="t", punctuations=["x"]) for name in "ab")
         >>> print(Query([a, b], on=["a.x = b.x"]).plans()[0].root)
