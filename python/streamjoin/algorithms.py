@@ -13,7 +13,8 @@ also takes punctuations on values.
 
 Rates decide where streams declare them. With equalities, a new row's period may hold so few rows of every
 other stream that looking at them all is cheaper than keeping indexes; then the sweep is chosen. Without
-equalities it always is: it never looks at more rows than the nested loop, and at far fewer where rates differ.
+equalities it always is: it never looks at more rows than the nested loop, and at far fewer where rates
+differ.
 """
 
 from __future__ import annotations
