@@ -35,6 +35,12 @@ class Progress:
             self._stream.write(f"\r{self._what} [{bar}] {self._done}/{self._steps} {seconds:4.0f} s")
             self._stream.flush()
 
+    def clear(self) -> None:
+        """Wipe the bar off its line, for something else to stand there; the next step shows it again."""
+        if self._shown:
+            self._stream.write("\r\033[K")
+            self._stream.flush()
+
     def __enter__(self) -> Progress:
         """Return itself."""
         return self
@@ -43,6 +49,4 @@ class Progress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Clear the line."""
-        if self._shown:
-            self._stream.write("\r\033[K")
-            self._stream.flush()
+        self.clear()

@@ -1,28 +1,32 @@
 """The auction query on a local Spark: counts of bids as they become final, and what punctuations save.
 
-    python -m streamjoin.spark.demo [--events N] [--batches N] [--picture FILE]
+    streamjoin demo [--events N] [--batches N] [--picture FILE]
 
 Bids join their auctions within twelve hours; a closing is a punctuation: no more bids on this auction. The
-second run has the
-same rows without closings: the same matches, but every auction is held for the whole window.
+second run has the same rows without closings: the same matches, but every auction is held for the whole
+window.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 import streamjoin as sj
 from streamjoin import spark as sjs
+from streamjoin.progress import Progress
 from streamjoin.spark.watch import totals_of
 
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -39,43 +43,94 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; returns the exit code."""
     parser = argparse.ArgumentParser(prog="streamjoin demo", description=__doc__.split("\n")[0])
     parser.add_argument(
-        "--events", type=int, default=60_000, help="events of the auction site (default: %(default)s)"
+        "--events", type=_positive, default=50_000, help="events of the auction site (default: %(default)s)"
     )
-    parser.add_argument("--batches", type=int, default=12, help="micro-batches (default: %(default)s)")
+    parser.add_argument("--batches", type=_positive, default=10, help="micro-batches (default: %(default)s)")
     parser.add_argument(
         "--picture", default="streamjoin-demo.png", help="where to draw (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        print(
-            "streamjoin demo: Spark needs Java 17; on Debian: apt-get install openjdk-17-jre-headless",
-            file=sys.stderr,
-        )
-        return 1
+    if missing := missing_parts():
+        print(f"streamjoin: the demo needs {missing}", file=sys.stderr)
+        return 2
+    print(f"{options.events:,} events of an auction site: 1 person, 3 auctions, 46 bids in 50")
     spark = start_spark()
     try:
         sjs.register(spark)
-        print("bids per auction, as counts become final (closings are punctuations)")
+        _heading("Bids per auction, each count shown once it is final. A closing is a punctuation:")
         promised = run(spark, options.events, options.batches, with_closings=True)
-        print("the same without closings: the window alone bounds the state")
+        _heading("The same without closings: the window alone bounds the state.")
         plain = run(spark, options.events, options.batches, with_closings=False)
     finally:
         spark.stop()
-    if promised[-1]["matches"] != plain[-1]["matches"]:
-        print(f"matches differ: {promised[-1]['matches']} and {plain[-1]['matches']}", file=sys.stderr)
+    if promised[-1].matches != plain[-1].matches:
+        print(f"matches differ: {promised[-1].matches} and {plain[-1].matches}", file=sys.stderr)
         return 1
-    rows = [max(step["state_rows"] for step in steps) for steps in (promised, plain)]
-    print(
-        f"most rows held: {rows[0]:,} with closings, {rows[1]:,} without; matches: {plain[-1]['matches']:,}"
-    )
+    most = [max(step.state_rows for step in steps) for steps in (promised, plain)]
+    print(f"  {plain[-1].matches:,} matches, as with closings")
+    _heading("Most rows held after a micro-batch:")
+    print(f"  {most[0]:8,} with closings\n  {most[1]:8,} without")
     if draw(Path(options.picture), promised, plain):
         print(f"picture: {options.picture}")
     return 0
 
 
+def missing_parts() -> str | None:
+    """Return what Spark needs and does not find, with a word on how to get it."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
+    if java is None:
+        where = f" (JAVA_HOME={home} has none)" if home else ""
+        return f"Java 17{where}; on Debian: apt-get install openjdk-17-jre-headless"
+    for module in ("pandas", "google.protobuf"):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            return f"{module}: pip install 'streamjoin[spark,plot]'"
+    return None
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number above zero, got {text!r}")
+    return number
+
+
+def _heading(text: str) -> None:
+    bold = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    print(f"\n\033[1m{text}\033[0m" if bold else f"\n{text}", flush=True)
+
+
 def start_spark() -> SparkSession:
-    """Return a quiet Spark session on this machine."""
+    """Return a Spark session on this machine; what its JVM and workers have to say goes into a file."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    with tempfile.TemporaryFile() as log:
+        try:
+            with _written_to(log.fileno()):
+                return _session()
+        except Exception:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
+            raise
+
+
+@contextmanager
+def _written_to(file: int) -> Iterator[None]:
+    """Let processes that start in here write there."""
+    sys.stdout.flush()
+    kept = [os.dup(1), os.dup(2)]
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        for number, own in zip((1, 2), kept, strict=True):
+            os.dup2(own, number)
+            os.close(own)
+
+
+def _session() -> SparkSession:
     builder: Any = SparkSession.builder
     spark: SparkSession = (
         builder.master("local[2]")
@@ -98,7 +153,15 @@ def source(spark: SparkSession, stream: str, events: int, batches: int) -> DataF
     return reader.option("events", events).option("events_per_batch", per_batch).load()
 
 
-def run(spark: SparkSession, events: int, batches: int, *, with_closings: bool) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Step:
+    """What one micro-batch held and had found by its end."""
+
+    state_rows: int
+    matches: int
+
+
+def run(spark: SparkSession, events: int, batches: int, *, with_closings: bool) -> list[Step]:
     """Run the query to the end of the events; returns what each micro-batch held."""
     streams = {name: source(spark, name, events, batches) for name in ("auction", "bid")}
     closings = source(spark, "closing", events, batches).select("auction", "date_time")
@@ -106,40 +169,41 @@ def run(spark: SparkSession, events: int, batches: int, *, with_closings: bool) 
         QUERY, streams, punctuations={"bid": closings} if with_closings else None,
         aggregate=sj.count(by="auction_id", as_="bids") if with_closings else (),
     )  # fmt: skip
-    steps: list[dict[str, Any]] = []
+    final: dict[int, list[Row]] = {}
 
-    def show(frame: DataFrame, number: int) -> None:
-        rows = frame.orderBy(frame.columns[0]).tail(3) if with_closings else []
-        if rows:
-            shown = ", ".join(f"auction {row[0]}: {row[1]} bids" for row in rows)
-            print(f"\r{' ' * 40}\r  batch {number}: ... {shown}", flush=True)
+    def keep(frame: DataFrame, number: int) -> None:
+        if with_closings:
+            final[number] = sorted(frame.collect())  # sorting in Spark would run the join twice, to sample
         else:
             frame.write.format("noop").mode("append").save()
 
-    with tempfile.TemporaryDirectory() as folder:
-        started = time.monotonic()
-        writer = joined.writeStream.foreachBatch(show).option("checkpointLocation", folder)
-        query = writer.start()
+    steps: list[Step] = []
+    with tempfile.TemporaryDirectory() as folder, Progress("  micro-batches", batches) as progress:
+        progress.step(0)
+        query = joined.writeStream.foreachBatch(keep).option("checkpointLocation", folder).start()
         while len(steps) < batches and query.isActive:
             time.sleep(0.2)
             done = [p for p in query.recentProgress if p.numInputRows and totals_of(p)]
-            for progress in done[len(steps) :]:
-                totals = totals_of(progress)[0]
-                steps.append({"state_rows": totals["state_rows"], "matches": totals["rows_out"]})
-                _progress_bar(len(steps), batches, time.monotonic() - started)
+            for report in done[len(steps) :]:
+                totals = totals_of(report)[0]
+                steps.append(Step(totals["state_rows"], totals["rows_out"]))
+                progress.clear()
+                if with_closings:
+                    print(_shown(report.batchId, final.get(report.batchId, [])), flush=True)
+                progress.step()
         query.stop()
         if query.exception() is not None:
             raise RuntimeError(str(query.exception()))
-    print()
     return steps
 
 
-def _progress_bar(done: int, of: int, seconds: float) -> None:
-    filled = 24 * done // of
-    print(f"\r  [{'#' * filled}{'.' * (24 - filled)}] {done}/{of} {seconds:4.0f} s", end="", flush=True)
+def _shown(number: int, rows: list[Row]) -> str:
+    """Return the counts that became final with a micro-batch: how many, and the last few."""
+    last = ", ".join(f"{row.bids} on auction {row.auction_id}" for row in rows[-3:])
+    return f"  batch {number:2}: {len(rows):5,} counts final" + (f", among them {last}" if last else "")
 
 
-def draw(path: Path, promised: list[dict[str, Any]], plain: list[dict[str, Any]]) -> bool:
+def draw(path: Path, promised: list[Step], plain: list[Step]) -> bool:
     """Draw the rows held after each micro-batch, with and without punctuations."""
     try:
         from matplotlib.figure import Figure
@@ -149,7 +213,7 @@ def draw(path: Path, promised: list[dict[str, Any]], plain: list[dict[str, Any]]
     figure = Figure(figsize=(7, 4), layout="constrained")
     axes = figure.subplots()
     for steps, label in ((plain, "window alone"), (promised, "window and punctuations")):
-        axes.plot(range(1, len(steps) + 1), [step["state_rows"] for step in steps], marker="o", label=label)
+        axes.plot(range(1, len(steps) + 1), [step.state_rows for step in steps], marker="o", label=label)
     axes.set(xlabel="micro-batch", ylabel="rows held", title="State of the auction join", ylim=(0, None))
     axes.legend()
     figure.savefig(path, dpi=120)
