@@ -59,6 +59,7 @@ def make_case(seed: int) -> Case:
         on=[f"{names[i]}.{columns[c]} = {names[j]}.{columns[d]}" for i, c, j, d in joined],
         within=within,
         how=how,
+        disorder=rng.choice((sj.InOrder(), sj.InOrder(), sj.Slack("1 s"), sj.MaxSlack())),
     )
     span = rng.choice((5, 30, 80))
     rows = tuple(
@@ -181,7 +182,8 @@ def test_streaming_joins_spread_by_time_are_those_of_nested_loops(
     feed = Feed(spark, tmp_path, {name: schema for name in "abc"})
     for batch in batches:
         feed.send(batch)
-    joined = sjs.join(case.query, {name: feed.stream(name) for name in "abc"}, buckets=3, slab=4)
+    query = replace(case.query, disorder=sj.InOrder())
+    joined = sjs.join(query, {name: feed.stream(name) for name in "abc"}, buckets=3, slab=4)
     feed.run(joined.select("a_id", "b_id", "c_id"))
     rows = tuple(tuple(row for batch in batches for row in batch[name]) for name in "abc")
     expected = nested_loops(replace(case, rows=rows))
@@ -220,6 +222,10 @@ def test_explain_says_by_what_a_join_is_spread_and_why_not() -> None:
         streams(window="1 s")[:2] + streams()[2:], on=["a.x = b.x", "b.y = c.y"], require_safe=False
     )
     one_bucket(half, "windows leave it open how long after c a row of a may come")
+    slack = replace(chain, disorder=sj.Slack("1 s"))
+    assert "one bucket" in spread(slack)[0]
+    assert "keeps a clock of its own in every bucket" in spread(slack)[0]
+    assert spread(slack)[1] == f"static: {by_time}"
     full = sj.Query(streams()[:2], on=["a.x = b.x"], within=near, how="full")
     assert spread(full)[1] == "static: spread over 4 buckets by a.x = b.x"
     right = sj.Query(streams()[:2], on=["a.x = b.x"], within=near, how="right")

@@ -72,7 +72,7 @@ def nested_loops(events: list[Event]) -> Counter[tuple[Any, ...]]:
 @pytest.mark.parametrize("piece", [1, 7, 1 << 16])
 def test_results_do_not_depend_on_how_a_partition_is_cut(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
     monkeypatch.setattr(static, "LARGEST_PIECE", piece)
-    for seed in range(40):
+    for seed in range(20):
         events = random_events(seed)
         rows: Counter[tuple[Any, ...]] = Counter()
         for batch in static._joined(layout(auction_query()))([partition(events)]):

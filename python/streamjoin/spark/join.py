@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -58,6 +59,8 @@ def join(
     spark = streams[query.stream_names[0]].sparkSession
     if streaming:
         checks.check_streaming(spark, query)
+    else:
+        query = replace(query, disorder=sj.InOrder())  # rows are sorted: nothing to wait for
     if buckets is None:
         buckets = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     spread = choose_spread(
