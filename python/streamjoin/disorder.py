@@ -53,7 +53,7 @@ class _Policy:
 
     def __repr__(self) -> str:
         """Return the call that declares it."""
-        shown = []
+        shown: list[str] = []
         for option in fields(self):
             value = getattr(self, option.name)
             if not option.init or value == option.default:
@@ -61,7 +61,10 @@ class _Policy:
             text = repr(value)
             if (ns := getattr(self, f"{option.name}_ns", None)) is not None:
                 text = repr(format_duration(ns))
-            shown.append(text if option.default is MISSING else f"{option.name}={text}")
+            if option.default is MISSING:
+                shown.insert(0, text)
+            else:
+                shown.append(f"{option.name}={text}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

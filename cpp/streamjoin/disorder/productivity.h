@@ -1,7 +1,11 @@
 // Productivity: what the rows of the last interval yielded, by coarse delay; and the results per interval.
 //
 //   row in order      adds its own cross-join and join results at its delay
-//   row out of order  was not probed: it adds the largest of either among the rows in order of its interval
+//   row out of order  was not probed: it adds the mean of either over the rows in order of its interval
+//
+// The paper takes the largest instead of the mean. Where a few rows have many partners that is far too much:
+// every row out of order then seems to have lost more than there was, and the slack grows to the largest
+// delay.
 //
 // ResultMonitor keeps, for the intervals of the last P - L, how many results came and how many were due.
 // Cost: O(1) a row, O(largest delay) an interval. Owned by the SlackTuner. One thread.
@@ -24,8 +28,8 @@ class Productivity {
   void add_in_order(uint32_t delay, double cross, double joined) {
     at(cross_, delay) += cross;
     at(joined_, delay) += joined;
-    largest_cross_ = cross > largest_cross_ ? cross : largest_cross_;
-    largest_joined_ = joined > largest_joined_ ? joined : largest_joined_;
+    ++in_order_;
+    crossed_ += cross;
     produced_ += joined;
   }
   void add_out_of_order(uint32_t delay) { ++at(out_of_order_, delay); }
@@ -44,9 +48,11 @@ class Productivity {
     const size_t size = std::max(interval.cross.size(), out_of_order_.size());
     interval.cross.resize(size);
     interval.joined.resize(size);
+    const double mean_cross = in_order_ > 0 ? crossed_ / in_order_ : 0;
+    const double mean_joined = in_order_ > 0 ? produced_ / in_order_ : 0;
     for (size_t d = 0; d < out_of_order_.size(); ++d) {
-      interval.cross[d] += out_of_order_[d] * largest_cross_;
-      interval.joined[d] += out_of_order_[d] * largest_joined_;
+      interval.cross[d] += out_of_order_[d] * mean_cross;
+      interval.joined[d] += out_of_order_[d] * mean_joined;
     }
     interval.due = std::accumulate(interval.joined.begin(), interval.joined.end(), 0.0);
     *this = {};
@@ -55,11 +61,11 @@ class Productivity {
 
   void save(ArchiveWriter& out) const {
     for (const auto* values : {&cross_, &joined_, &out_of_order_}) out.array(*values);
-    for (const double value : {largest_cross_, largest_joined_, produced_}) out.value(value);
+    for (const double value : {in_order_, crossed_, produced_}) out.value(value);
   }
   void load(ArchiveReader& in) {
     for (auto* values : {&cross_, &joined_, &out_of_order_}) *values = in.array<double>();
-    for (double* value : {&largest_cross_, &largest_joined_, &produced_}) *value = in.value<double>();
+    for (double* value : {&in_order_, &crossed_, &produced_}) *value = in.value<double>();
   }
 
  private:
@@ -74,8 +80,8 @@ class Productivity {
   std::vector<double> cross_;
   std::vector<double> joined_;
   std::vector<double> out_of_order_;
-  double largest_cross_ = 0;
-  double largest_joined_ = 0;
+  double in_order_ = 0;  // rows
+  double crossed_ = 0;
   double produced_ = 0;
 };
 
@@ -91,11 +97,15 @@ class ResultMonitor {
   double produced() const { return sum(&Seen::produced); }
   double due() const { return sum(&Seen::due); }
 
-  /// What the next interval must reach so that the whole period reaches `target`; `due` is what it will hold.
+  /// What the next interval must reach, if it holds `next_due`, for the period to come back to `target`.
+  /// The paper makes good at once what the period has lost or gained: one interval of many, it must then
+  /// reach nothing at all or everything, and the slack swings between zero and the largest delay. Here a
+  /// quarter of the period is given to it, which keeps the slack near the smallest that is enough.
   double requirement(double target, double next_due) const {
     if (next_due <= 0) return target;
-    const double needed = (target * (due() + next_due) - produced()) / next_due;
-    return std::min(1.0, std::max(0.0, needed));
+    const double intervals = std::max(1.0, static_cast<double>(intervals_ + 1) / 4);
+    const double lost = target * due() - produced();
+    return std::min(1.0, std::max(0.0, target + lost / (next_due * intervals)));
   }
 
   void save(ArchiveWriter& out) const {
