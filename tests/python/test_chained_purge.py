@@ -156,3 +156,19 @@ def test_every_algorithm_purges_alike(algorithm: str) -> None:
             judge_case(make_case(seed), algorithm=algorithm)
         except sj.QueryError:  # a merge needs windows
             assert algorithm.startswith("merge")
+
+
+def test_lazy_purge_bounds_the_state_however_few_the_promises_are() -> None:
+    schema = pa.schema([("k", pa.int64()), ("t", pa.int64())])
+    streams = [sj.Stream(name, time="t", punctuations=["k"]) for name in "abc"]
+    query = sj.Query(streams, ["a.k = b.k", "b.k = c.k"], purge="lazy")
+    operator = sj.Operator(query, schemas=dict.fromkeys("abc", schema))
+    most = 0
+    for epoch in range(60):  # 150 rows and 30 promises each; 9,000 rows in all
+        keys = [10 * epoch + i % 10 for i in range(100)]
+        for name in "abc":
+            operator.push(name, pa.table({"k": keys[:50], "t": [epoch] * 50}, schema=schema))
+        for name in "abc":
+            operator.punctuate(name, {"k": keys[:10]})
+        most = max(most, sum(operator.live_rows().values()))
+    assert most < 4500

@@ -1,7 +1,6 @@
 #include "streamjoin/join/multi_punctuations.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "streamjoin/base/check.h"
 #include "streamjoin/base/hash.h"
@@ -245,13 +244,15 @@ void MultiPunctuations::leave(Member row) {
 
 void MultiPunctuations::purge_some() {
   if (options_.purge != PurgeMode::kLazy) return;
-  const size_t live =
-      std::accumulate(parts_.states.begin(), parts_.states.end(), size_t{0},
-                      [](size_t sum, const StreamState* state) { return sum + state->live_rows(); });
-  if (++events_ < live / 4 + kLeastBatch) return;
-  events_ = 0;
+  if (events_ > 0) {
+    --events_;
+    return;
+  }
   queue_all();
   judge_queued();
+  size_t left = 0;
+  for (const StreamState* state : parts_.states) left += state->live_rows();
+  events_ = left / 4 + kLeastBatch;
 }
 
 }  // namespace streamjoin

@@ -6,8 +6,8 @@
 //
 // Eager: every stored row has a witness (witnesses.h), and a promise leads from the rows with its values to
 // those whose witness it closes. So after each call exactly the rows are stored that may still be needed.
-// Lazy: promises are only remembered, and all rows are judged together once there are as many promises as a
-// quarter of the rows: less work for a row, more rows.
+// Lazy: promises are only remembered, and all rows are judged together once as many have come as a quarter of
+// the rows that were left the last time: less work for a row, more rows.
 //
 // Promises are forgotten when their lifespan is over, or when nobody can ask for them any more: for one of
 // the classes of the promise, every other stream that has it has promised the same values (by no other
@@ -193,7 +193,7 @@ class MultiPunctuations {
   bool ended_ = false;
   Time now_ = kBeginning;
   size_t punctuating_ = kNobody;  // the stream whose promise is remembered, but closes nothing yet
-  size_t events_ = 0;             // lazy: since rows were judged
+  size_t events_ = 0;             // lazy: until rows are judged
   size_t since_forgetting_ = 0;
   size_t held_then_ = 0;
 };
