@@ -23,6 +23,8 @@ def to_schema(schema: Any, *, what: str) -> pa.Schema:
 
 def to_batch(data: Any, schema: pa.Schema, *, what: str) -> pa.RecordBatch:
     """Return data as one batch with exactly the columns of `schema`, in order; DataError if it cannot."""
+    if isinstance(data, pa.RecordBatch) and data.schema.equals(schema):
+        return data
     table = _to_table(data, schema, what=what)
     for name in schema.names:
         if name not in table.schema.names:

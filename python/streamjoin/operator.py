@@ -201,22 +201,22 @@ class Operator:
     @classmethod
     def restore(cls, query: Query, blob: bytes) -> Operator:
         """Return the operator of a snapshot. SnapshotError if it is damaged, newer, or of another query."""
-        flags, state, *rest = snapshot.read(blob, _fingerprint_of(query))
+        parts = snapshot.read(blob, _fingerprint_of(query))
         try:
             streams = len(query.streams)
+            flags, state, *rest = parts
             schemas = [pa.ipc.read_schema(pa.py_buffer(part)) for part in rest[:streams]]
-            batches = [snapshot.batch_from_bytes(part) for part in rest[streams : 2 * streams]]
+            batches = [snapshot.batches_from_bytes(part) for part in rest[streams : 2 * streams]]
             variant: Any = rest[2 * streams].decode()
             operator = cls(
                 query, schemas=dict(zip(query.stream_names, schemas, strict=True)), variant=variant
             )
             operator._core.load(state)
-        except (pa.ArrowException, _core.DamagedArchive, IndexError) as error:
+            for place, (store, pieces) in enumerate(zip(operator._stores, batches, strict=True)):
+                store.put_again(pieces, rows=operator._core.live_rows(place))
+            operator._finished = bool(flags[0])
+        except (pa.ArrowException, OSError, ValueError, KeyError, IndexError) as error:
             raise SnapshotError(f"the snapshot is damaged: {error}") from error
-        for store, batch in zip(operator._stores, batches, strict=True):
-            if batch.num_rows:
-                store.put(batch)
-        operator._finished = bool(flags[0])
         return operator
 
     # ---- parts ---------------------------------------------------------------------------------------------

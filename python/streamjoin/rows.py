@@ -7,18 +7,23 @@ one batch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamjoin import _core
+from streamjoin.taking import take_all
 
 MISSING = 0xFFFFFFFF
 SLACK_ROWS = 1024  # dead rows that are not worth a copy
 RowRefs = npt.NDArray[np.uint32]
+# A table where a column needs several chunks: the rows of many batches may have more values than the indices
+# of their dictionaries can tell apart.
+Batch = pa.RecordBatch | pa.Table
+Column = pa.Array | pa.ChunkedArray
 
 
 class RowStore:
@@ -32,14 +37,14 @@ class RowStore:
         self._streams = streams
         self._layouts = [_layout(field.type) for field in schema]
         self._payload = _core.Payload(self._layouts)
-        self._batches: dict[int, pa.RecordBatch] = {}
+        self._batches: dict[int, Batch] = {}
         self._free: list[int] = []
 
     def next_number(self) -> int:
         """Return the number that the next stored batch gets."""
         return self._free[-1] if self._free else len(self._batches)
 
-    def put(self, batch: pa.RecordBatch) -> int:
+    def put(self, batch: Batch) -> int:
         """Store a batch and return its number."""
         number = self.next_number()
         if self._free:
@@ -50,6 +55,22 @@ class RowStore:
         )
         self.stored_rows += batch.num_rows
         return number
+
+    def put_again(self, batches: Sequence[pa.RecordBatch], *, rows: int) -> None:
+        """Store what was `only_batch()`, read back from a snapshot; ValueError if it has not so many rows."""
+        table = pa.Table.from_batches(batches, schema=self.schema)
+        if table.num_rows != rows:
+            raise ValueError(f"expected the payload of {rows} rows, got {table.num_rows}")
+        if not rows:
+            return
+        if len(batches) == 1:
+            self.put(batches[0])
+            return
+        columns = [
+            column if kind == "elsewhere" else column.combine_chunks()
+            for column, (kind, _) in zip(table.columns, self._layouts, strict=True)
+        ]
+        self.put(pa.Table.from_arrays(columns, schema=self.schema))
 
     def drop(self, number: int) -> None:
         """Let a batch go."""
@@ -62,7 +83,7 @@ class RowStore:
         """Bytes of the stored batches."""
         return sum(batch.nbytes for batch in self._batches.values())
 
-    def gather(self, rows: RowRefs, column: int) -> pa.Array:
+    def gather(self, rows: RowRefs, column: int) -> Column:
         """Return a column for result rows (a batch and a row number per stream); null where missing."""
         field = self.schema.field(column)
         kind, _ = self._layouts[column]
@@ -73,14 +94,15 @@ class RowStore:
         arrow = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
         return pa.Array.from_buffers(field.type, len(rows), arrow, null_count=null_count)
 
-    def batch_of(self, refs: RowRefs) -> pa.RecordBatch:
+    def batch_of(self, refs: RowRefs) -> Batch:
         """Return the rows at these (batch, row) references as one batch."""
         rows = np.full((len(refs), self._streams, 2), MISSING, dtype=np.uint32)
         rows[:, self._stream] = refs
         columns = [self.gather(rows, i) for i in range(len(self.schema))]
-        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+        chunked = any(isinstance(column, pa.ChunkedArray) for column in columns)
+        return (pa.Table if chunked else pa.RecordBatch).from_arrays(columns, schema=self.schema)
 
-    def replace_all(self, batch: pa.RecordBatch) -> None:
+    def replace_all(self, batch: Batch) -> None:
         """Let every batch go for one, stored under `next_number()`, that holds all live rows."""
         others = list(self._batches)
         number = self.put(batch)
@@ -89,7 +111,7 @@ class RowStore:
         if not batch.num_rows:
             self.drop(number)
 
-    def only_batch(self) -> pa.RecordBatch:
+    def only_batch(self) -> Batch:
         """Return the one batch there is after `replace_all`."""
         empty = pa.RecordBatch.from_arrays(
             [pa.nulls(0, field.type) for field in self.schema], schema=self.schema
@@ -100,7 +122,7 @@ class RowStore:
         """Return whether fewer than half of the stored rows are alive."""
         return self.stored_rows > 2 * live_rows + SLACK_ROWS
 
-    def _take(self, rows: RowRefs, column: int) -> pa.Array:
+    def _take(self, rows: RowRefs, column: int) -> Column:
         """Gather a column that only Arrow itself can: its batches one behind the other, then take."""
         parts = rows.reshape(len(rows), self._streams, 2)
         batches, refs = parts[:, self._stream, 0], parts[:, self._stream, 1].astype(np.int64)
@@ -113,11 +135,8 @@ class RowStore:
         lengths = [self._batches[number].num_rows for number in used]
         start[used] = np.cumsum([0, *lengths[:-1]])
         refs[present] += start[batches[present]]
-        chunks = pa.chunked_array([self._batches[number].column(column) for number in used], type=type_)
-        if pa.types.is_dictionary(type_):
-            chunks = chunks.unify_dictionaries()
-        indices = pa.array(refs, mask=~present)
-        return _taken(pa.concat_arrays(chunks.chunks), indices)
+        chunks = [c for number in used for c in _chunks(self._batches[number].column(column))]
+        return take_all(pa.chunked_array(chunks, type=type_), pa.array(refs, mask=~present))
 
 
 def _layout(type_: pa.DataType) -> tuple[str, int]:
@@ -132,44 +151,15 @@ def _layout(type_: pa.DataType) -> tuple[str, int]:
     return "elsewhere", 0
 
 
-def _taken(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Take rows, also of types that pyarrow has no kernel for: views and runs, in their plain form."""
-    type_ = column.type
-    if pa.types.is_run_end_encoded(type_):
-        taken = _taken(pc.run_end_decode(column), indices)
-        return pc.run_end_encode(taken, run_end_type=type_.run_end_type)
-    plain = _without_views(type_)
-    return column.take(indices) if plain == type_ else column.cast(plain).take(indices).cast(type_)
+def _chunks(column: Column) -> list[pa.Array]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
 
 
-def _without_views(type_: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(type_):
-        return pa.large_string()
-    if pa.types.is_binary_view(type_):
-        return pa.large_binary()
-    if pa.types.is_struct(type_):
-        return pa.struct([_field_without_views(type_.field(i)) for i in range(type_.num_fields)])
-    if pa.types.is_map(type_):
-        return pa.map_(
-            _field_without_views(type_.key_field),
-            _field_without_views(type_.item_field),
-            keys_sorted=type_.keys_sorted,
-        )
-    if pa.types.is_fixed_size_list(type_):
-        return pa.list_(_field_without_views(type_.value_field), type_.list_size)
-    for is_kind, kind in ((pa.types.is_list, pa.list_), (pa.types.is_large_list, pa.large_list)):
-        if is_kind(type_):
-            return kind(_field_without_views(type_.value_field))
-    return type_
-
-
-def _field_without_views(field: pa.Field) -> pa.Field:
-    return field.with_type(_without_views(field.type))
-
-
-def _addresses(column: pa.Array, kind: str) -> tuple[int, int, int, int]:
+def _addresses(column: Column, kind: str) -> tuple[int, int, int, int]:
     if kind == "elsewhere":
         return 0, 0, 0, 0
+    if isinstance(column, pa.ChunkedArray):  # beside one that needs chunks
+        column = column.chunk(0)
     buffers = column.buffers()
     addresses = [0 if buffer is None else buffer.address for buffer in buffers]
     validity = addresses[0] if column.null_count else 0

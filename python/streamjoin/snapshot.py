@@ -45,28 +45,35 @@ def read(blob: bytes, fingerprint: str) -> list[bytes]:
     if hashlib.sha256(body).digest() != checksum:
         raise SnapshotError("the snapshot is damaged: its checksum does not match its content")
     (length,) = _LENGTH.unpack_from(body)
-    header = json.loads(body[_LENGTH.size : _LENGTH.size + length])
-    if header["query"] != fingerprint:
-        raise SnapshotError(
-            f"expected a snapshot of this query:\n  {fingerprint}\ngot one of:\n  {header['query']}"
-        )
+    try:
+        header = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+        query, sizes = header["query"], [int(size) for size in header["parts"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise SnapshotError(f"the snapshot is damaged: its header cannot be read: {error}") from error
+    if query != fingerprint:
+        raise SnapshotError(f"expected a snapshot of this query:\n  {fingerprint}\ngot one of:\n  {query}")
     parts = []
     at = _LENGTH.size + length
-    for size in header["parts"]:
+    for size in sizes:
         parts.append(body[at : at + size])
         at += size
+    if at != len(body) or min(sizes, default=0) < 0:
+        raise SnapshotError(f"the snapshot is damaged: expected {at} bytes, got {len(body)}")
     return parts
 
 
-def batch_to_bytes(batch: pa.RecordBatch) -> bytes:
-    """Return a batch with its schema as an Arrow IPC stream."""
+def batch_to_bytes(batch: pa.RecordBatch | pa.Table) -> bytes:
+    """Return a batch, or a table in chunks, with its schema as an Arrow IPC stream."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as stream:
-        stream.write_batch(batch)
+        stream.write(batch)
     return bytes(sink.getvalue())
 
 
-def batch_from_bytes(data: bytes) -> pa.RecordBatch:
-    """Read back what `batch_to_bytes` wrote."""
+def batches_from_bytes(data: bytes) -> list[pa.RecordBatch]:
+    """Read back what `batch_to_bytes` wrote; ArrowInvalid if what it says of itself is not true."""
     with pa.ipc.open_stream(data) as stream:
-        return stream.read_next_batch()
+        batches = list(stream)
+    for batch in batches:
+        batch.validate(full=True)
+    return batches

@@ -253,3 +253,52 @@ def test_payload_survives_a_snapshot(column: Column) -> None:
     check(column, op.push("b", batch(column, range(3, 7))).rows, [(i, i) for i in range(3, 7)])
     lonely = [(i, None) for i in (0, 1, 2, 7)] + [(None, i) for i in range(100, 104)]
     check(column, op.finish().rows, lonely)
+
+
+# Dictionaries whose values together are more than their indices can tell apart -----------------------
+
+
+def narrow(values: list[Any]) -> pa.Array:
+    names = pa.array(sorted({value for value in values if value is not None}), pa.string())
+    numbers = {name: number for number, name in enumerate(names.to_pylist())}
+    indices = pa.array([None if value is None else numbers[value] for value in values], pa.int8())
+    return pa.DictionaryArray.from_arrays(indices, names)
+
+
+def in_a_struct(values: list[Any]) -> pa.Array:
+    return pa.StructArray.from_arrays([narrow(values)], names=["x"])
+
+
+@pytest.mark.parametrize("wrapped", [narrow, in_a_struct])
+def test_batches_may_have_more_values_together_than_narrow_indices_can_count(wrapped: Any) -> None:
+    type_ = wrapped([None]).type
+
+    def value(i: int) -> str | None:
+        return None if i % 11 == 3 else f"value {i}"
+
+    def pushed(ids: list[int], values: list[str | None]) -> pa.RecordBatch:
+        numbers = pa.array(ids, pa.int64())
+        columns = [numbers, numbers, pa.array([0] * len(ids)), wrapped(values)]
+        return pa.RecordBatch.from_arrays(columns, schema=schema(type_))
+
+    def check_probed(op: sj.Operator, ids: list[int]) -> None:
+        rows = op.push("b", pushed(ids, [None] * len(ids))).rows
+        rows.validate(full=True)
+        assert rows.schema.field("a_payload").type == type_
+        assert rows["a_id"].to_pylist() == ids
+        plain_values = [value(i) for i in ids]
+        expected = plain_values if wrapped is narrow else [{"x": v} for v in plain_values]
+        assert rows["a_payload"].to_pylist() == expected
+
+    op = make((type_, []))
+    for start in range(0, 3000, 100):
+        ids = list(range(start, start + 100))
+        op.push("a", pushed(ids, [value(i) for i in ids]))
+    interleaved = [i + j for i in range(100) for j in range(0, 3000, 100)]
+    check_probed(op, interleaved)
+    op.punctuate("b", {"k": [i for i in range(3000) if i % 5]})  # the rest is copied together
+    assert op.stats().stored_rows["a"] <= 2 * 600 + 1024
+    left = [i for i in interleaved if i % 5 == 0]
+    check_probed(op, left)
+    op = sj.Operator.restore(op.query, op.snapshot())
+    check_probed(op, left)

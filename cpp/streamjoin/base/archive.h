@@ -55,9 +55,15 @@ class ArchiveReader {
   template <typename T>
   T value() {
     static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
-    T value;
-    std::memcpy(&value, bytes(sizeof(T)).data(), sizeof(T));
-    return value;
+    if constexpr (std::is_same_v<T, bool>) {
+      const uint8_t byte = value<uint8_t>();
+      if (byte > 1) throw DamagedArchive("snapshot holds a byte that is neither true nor false");
+      return byte != 0;
+    } else {
+      T value;
+      std::memcpy(&value, bytes(sizeof(T)).data(), sizeof(T));
+      return value;
+    }
   }
   std::string text() { return std::string(bytes(value<uint64_t>())); }
   template <typename T>

@@ -196,6 +196,20 @@ void split(std::span<const AttributeType> types, std::string_view key, std::vect
   SJ_CHECK(key.empty(), "key has too many attributes");
 }
 
+bool attribute_fits(AttributeType type, std::string_view attribute) {
+  return key_fits({&type, 1}, attribute);
+}
+
+bool key_fits(std::span<const AttributeType> types, std::string_view key) {
+  try {
+    std::vector<std::string_view> attributes;
+    split(types, key, attributes);
+    return true;
+  } catch (const InternalError&) {
+    return false;
+  }
+}
+
 bool is_null(std::string_view attribute) {
   return attribute.size() == 1 && attribute[0] == kNull;
 }

@@ -59,6 +59,10 @@ char* write_decimal(char* out, const void* little_endian, uint32_t width);
 /// An InternalError if the bytes are not a key of these types.
 void split(std::span<const AttributeType> types, std::string_view key, std::vector<std::string_view>& out);
 
+/// Whether bytes that come from outside are one attribute of a type, or a key of these types.
+bool attribute_fits(AttributeType type, std::string_view attribute);
+bool key_fits(std::span<const AttributeType> types, std::string_view key);
+
 // Decoders of one attribute. `is_null` first: the others are an InternalError on null and on bytes of another
 // type.
 bool is_null(std::string_view attribute);
@@ -77,6 +81,7 @@ class AttributeSplitter {
   void split(std::string_view key, std::vector<std::string_view>& out) const {
     streamjoin::split(types_, key, out);
   }
+  bool fits(std::string_view key) const { return key_fits(types_, key); }
   const std::vector<AttributeType>& types() const { return types_; }
   size_t attributes() const { return types_.size(); }
 

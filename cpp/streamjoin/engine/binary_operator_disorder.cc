@@ -154,7 +154,10 @@ void BinaryOperator::load_waiting(ArchiveReader& in) {
   disorder_->load(in);
   ordered_->waiting().load(in);
   if (keys_.direct()) return;
-  disorder_->for_each_code([&](size_t, size_t, Code code) { keys_.dictionary()->reference(code); });
+  disorder_->for_each_code([&](size_t, size_t, Code code) {
+    if (!keys_.dictionary()->is_live(code)) throw DamagedArchive("a waiting row of a key that is not there");
+    keys_.dictionary()->reference(code);
+  });
 }
 
 }  // namespace streamjoin

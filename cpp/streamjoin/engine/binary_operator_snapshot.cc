@@ -73,6 +73,7 @@ void BinaryOperator::load(std::string_view bytes) {
     for (uint64_t i = 0; i < count; ++i) {
       PendingPattern pattern;
       pattern.pattern.load(in);
+      keys_.check_loaded(pattern.pattern);
       const auto open = in.array<Code>();
       pattern.open.insert(open.begin(), open.end());
       pattern.time = in.value<Time>();

@@ -111,14 +111,39 @@ void KeySpace::save(ArchiveWriter& out) const {
 
 void KeySpace::load(ArchiveReader& in) {
   dictionary_.load(in);
-  for (PatternStore& patterns : patterns_) patterns.load(in);
+  if (direct() && dictionary_.size() > 0) throw DamagedArchive("snapshot holds codes of keys that need none");
+  dictionary_.for_each([&](Code, std::string_view key) {
+    if (!encoder_.splitter().fits(key)) throw DamagedArchive("snapshot holds a key of other types");
+  });
+  for (PatternStore& patterns : patterns_) {
+    patterns.load(in);
+    patterns.for_each([&](const KeyPattern& pattern, Time, Time) { check_loaded(pattern); });
+  }
   dictionary_.for_each([&](Code code, std::string_view) {
     saved_references_.emplace_back(code, dictionary_.references(code));
   });
 }
 
+void KeySpace::check_loaded(const KeyPattern& pattern) const {
+  const std::vector<AttributeType>& types = encoder_.types();
+  bool fits = pattern.attributes.size() == types.size();
+  for (size_t i = 0; fits && i < types.size(); ++i) {
+    const AttributePattern& attribute = pattern.attributes[i];
+    const bool has_low = attribute.kind == AttributePattern::Kind::kConstant ||
+                         (attribute.kind == AttributePattern::Kind::kRange && !attribute.low_open);
+    const bool has_high = attribute.kind == AttributePattern::Kind::kRange && !attribute.high_open;
+    fits = (!has_low || attribute_fits(types[i], attribute.low)) &&
+           (!has_high || attribute_fits(types[i], attribute.high));
+  }
+  if (!fits) throw DamagedArchive("snapshot holds a pattern over other types");
+}
+
 // The I-Nodes of the loaded state have taken their own references by now: those that were saved go.
 void KeySpace::after_load(BinaryJoin& join) {
+  for (const auto& [code, count] : saved_references_) {
+    if (dictionary_.references(code) != 2 * uint64_t{count})
+      throw DamagedArchive("snapshot counts other references to a key than its rows and promises hold");
+  }
   for (const auto& [code, count] : saved_references_) {
     for (uint32_t i = 0; i < count; ++i) release(code, join);
   }

@@ -61,6 +61,8 @@ class KeySpace {
   /// The join is to be loaded next, then `after_load` called.
   void load(ArchiveReader& in);
   void after_load(BinaryJoin& join);
+  /// DamagedArchive if a pattern that was loaded does not speak of keys of these types.
+  void check_loaded(const KeyPattern& pattern) const;
 
  private:
   void welcome(Code code, BinaryJoin& join);

@@ -1,6 +1,7 @@
 #include "streamjoin/engine/multi_operator.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 namespace streamjoin {
 namespace {
@@ -226,10 +227,32 @@ std::string MultiOperator::save() {
   return out.take();
 }
 
+// A key that has fewer references than rows would be forgotten while rows still speak of it.
+void MultiOperator::check_loaded_references() const {
+  for (size_t number = 0; number < spaces_.size(); ++number) {
+    if (spaces_[number]->encoder.direct()) continue;
+    std::unordered_map<Code, uint64_t> rows;
+    for (size_t stream = 0; stream < streams(); ++stream) {
+      const std::vector<size_t>& classes = join_->options().classes[stream];
+      for (size_t position = 0; position < classes.size(); ++position) {
+        if (classes[position] != number) continue;
+        for (const auto& entry : join_->state(stream).all())
+          ++rows[join_->state(stream).key(position, entry.node)];
+      }
+    }
+    const KeyDictionary& dictionary = spaces_[number]->dictionary;
+    for (const auto& [code, count] : rows) {
+      if (dictionary.references(code) < count)
+        throw DamagedArchive("snapshot counts fewer references to a key than there are rows of it");
+    }
+  }
+}
+
 void MultiOperator::load(std::string_view bytes) {
   ArchiveReader in(bytes);
   for (const auto& space : spaces_) space->dictionary.load(in);
   join_->load(in);
+  check_loaded_references();
   if (disorder_) load_waiting(in);
   if (!in.at_end()) throw DamagedArchive("snapshot goes on after its end");
 }

@@ -116,6 +116,7 @@ class MultiOperator {
   MultiOutput give_out();
   void apply(size_t stream, std::vector<KeyPattern> patterns, Time time, MultiResults& results);
   void punctuate_one(size_t stream, const KeyPattern& pattern, Time time, MultiResults& results);
+  void check_loaded_references() const;
   MultiOutput output_of(MultiResults&& results) const;
 
   std::vector<std::vector<size_t>> attributes_;

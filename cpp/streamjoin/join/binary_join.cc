@@ -239,12 +239,20 @@ void BinaryJoin::load(ArchiveReader& in) {
       *counter = in.value<uint64_t>();
     }
     side.rows.load(in);
+    bool ahead = side.rows.newest() > side.clock;
+    side.rows.for_each_row([&](TNode& row) { ahead |= row.is(TNode::kLate) && row.time > side.clock; });
+    if (ahead) throw DamagedArchive("a row is ahead of its stream's clock");
     side.promises.load(in);
-    if (side.has_previous_key) side.rows.hold_key(side.previous_key);
+    if (side.has_previous_key) {
+      if (!side.rows.may_hold(side.previous_key))
+        throw DamagedArchive("a cluster of a key that is not there");
+      side.rows.hold_key(side.previous_key);
+    }
   }
   output_ended_ = in.value<bool>();
   rows_out_ = in.value<uint64_t>();
   for (uint64_t& count : punctuations_out_) count = in.value<uint64_t>();
+  if (const std::string broken = validate(); !broken.empty()) throw DamagedArchive(broken);
 }
 
 }  // namespace streamjoin

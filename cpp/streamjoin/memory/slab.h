@@ -7,7 +7,9 @@
 //   1. used nodes + free nodes of a block = nodes it has handed out at least once.
 //   2. A block without used nodes holds no memory, except the current one and one spare.
 // Cost: allocate and release O(1). A window moves on through the blocks, so old ones empty and are returned:
-// memory follows the nodes in use. Nodes are not initialised. Owned by one state; one thread.
+// memory follows the nodes in use. Where nodes go at random, one that stays keeps its block; is_sparse() then
+// tells the owner, who alone knows the links, to move the rest to another slab and swap. Nodes are not
+// initialised. Owned by one state; one thread.
 
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <cstring>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "streamjoin/memory/pages.h"
@@ -76,21 +79,43 @@ class Slab {
   }
 
   size_t used() const { return used_; }
+  uint32_t nodes_per_block_log2() const { return shift_; }
 
-  /// Bytes of all nodes ever handed out from the blocks that are held.
+  /// Whether the blocks held have room for more than twice the nodes in use, and for a few blocks more.
+  bool is_sparse() const { return blocks_held_ > 2 * (used_ >> shift_) + kFewBlocks; }
+
+  void swap(Slab& other) noexcept {
+    std::swap(shift_, other.shift_);
+    std::swap(mask_, other.mask_);
+    blocks_.swap(other.blocks_);
+    with_room_.swap(other.with_room_);
+    vacant_.swap(other.vacant_);
+    std::swap(current_, other.current_);
+    std::swap(spare_, other.spare_);
+    std::swap(used_, other.used_);
+    std::swap(blocks_held_, other.blocks_held_);
+  }
+
+  /// Bytes of the blocks held; of one on small pages those that were ever handed out.
   size_t memory_bytes() const {
-    size_t nodes = 0;
-    for (const Block& block : blocks_) nodes += block.touched;
-    return nodes * sizeof(T);
+    size_t bytes = 0;
+    for (uint32_t number = 0; number < blocks_.size(); ++number) {
+      const Block& block = blocks_[number];
+      if (block.nodes == nullptr) continue;
+      bytes += block.huge || number == spare_ ? block_bytes() : block.touched * sizeof(T);
+    }
+    return bytes;
   }
 
   /// Names the first broken invariant, or is empty.
   std::string validate() const {
     size_t used = 0;
     size_t idle = 0;
+    size_t held = 0;
     for (uint32_t number = 0; number < blocks_.size(); ++number) {
       const Block& block = blocks_[number];
       if (block.nodes == nullptr) continue;
+      ++held;
       size_t free = 0;
       for (uint32_t at = block.first_free; at != kNoNode && free <= block.touched; ++free) {
         std::memcpy(&at, &block.nodes[at], sizeof(uint32_t));
@@ -100,12 +125,14 @@ class Slab {
       idle += block.used == 0 && number != current_;
     }
     if (used != used_) return "slab: the count of used nodes is wrong";
+    if (held != blocks_held_) return "slab: the count of blocks held is wrong";
     if (idle > 1) return "slab: more than one spare block is held";
     return {};
   }
 
  private:
   static constexpr uint32_t kNoBlock = 0xffffffff;
+  static constexpr size_t kFewBlocks = 8;
   struct alignas(32) Block {
     T* nodes = nullptr;
     uint32_t used = 0;
@@ -147,9 +174,10 @@ class Slab {
 
   // The first block stays on small pages: most states are small and should cost what they touch.
   void allocate_block(Block& block) {
-    block.huge = used_ > 0;
+    block.huge = used_ > 0 && block_bytes() >= kHugePage;
     block.nodes = static_cast<T*>(block.huge ? allocate_pages(block_bytes()) : std::malloc(block_bytes()));
     if (block.nodes == nullptr) throw std::bad_alloc();
+    ++blocks_held_;
   }
   void free_block(const Block& block) {
     block.huge ? free_pages(block.nodes, block_bytes()) : std::free(block.nodes);
@@ -165,18 +193,20 @@ class Slab {
       return;
     }
     free_block(block);
+    --blocks_held_;
     block = Block{.listed = listed};
     vacant_.push_back(number);
   }
 
-  const uint32_t shift_;
-  const uint32_t mask_;
+  uint32_t shift_;
+  uint32_t mask_;
   std::vector<Block> blocks_;
   std::vector<uint32_t> with_room_;
   std::vector<uint32_t> vacant_;
   uint32_t current_ = kNoBlock;
   uint32_t spare_ = kNoBlock;
   size_t used_ = 0;
+  size_t blocks_held_ = 0;
 };
 
 }  // namespace streamjoin

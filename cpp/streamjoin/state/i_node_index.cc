@@ -6,10 +6,10 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 16;
-constexpr uint32_t kTimesEmpty = 1024;  // a block of rows or a punctuation calls once or twice
+constexpr size_t kSlotsPerCall =
+    128;  // patience with an empty table: value_list_index.cc; this one is twice as full
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
-constexpr size_t kBytesPerOrderedKey = 48;
 
 }  // namespace
 
@@ -27,13 +27,14 @@ void INodeIndex::grow() {
   resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10);
 }
 
-// Windows breathe: a table that has just been emptied may be filled again at once, as when two streams take
-// turns with batches as long as the window. Only one that stays empty gives memory back.
+// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
+// gives memory back.
 void INodeIndex::give_back(bool at_once) {
   if (size_ >= shrink_below_) {
     times_empty_ = 0;
-  } else if (at_once || ++times_empty_ >= kTimesEmpty) {
+  } else if (at_once || ++times_empty_ * kSlotsPerCall >= capacity_) {
     resize(std::max(kSmallest, size_ * 2));
+    order_.drop();
   }
 }
 
@@ -53,29 +54,11 @@ std::vector<Code> INodeIndex::keys_between(Code low, Code high) {
     std::sort(keys.begin(), keys.end());
     return keys;
   }
-  if (!order_) {
-    order_.emplace();
-    for_each([&](const INode& node) { order_->insert(node.key); });
+  if (!order_.kept() || order_.is_stale(size_)) {
+    for_each([&](const INode& node) { keys.push_back(node.key); });
+    order_.build(std::move(keys));
   }
-  order_changes_ = 0;
-  for (auto at = order_->lower_bound(low); at != order_->end() && *at <= high; ++at) keys.push_back(*at);
-  return keys;
-}
-
-void INodeIndex::add_to_order(Code key) {
-  order_->insert(key);
-  note_order_change();
-}
-
-void INodeIndex::remove_from_order(Code key) {
-  order_->erase(key);
-  note_order_change();
-}
-
-// To build the order anew costs what keeping it costs for as many changes as there are keys: beyond that,
-// keeping it is the dearer way.
-void INodeIndex::note_order_change() {
-  if (++order_changes_ > size_ + kNarrow) order_.reset();
+  return order_.between(low, high, size_, [&](Code key) { return find(key) != nullptr; });
 }
 
 void INodeIndex::resize(size_t capacity) {
@@ -99,7 +82,7 @@ void INodeIndex::resize(size_t capacity) {
 }
 
 size_t INodeIndex::memory_bytes() const {
-  return capacity_ * sizeof(INode) + (order_ ? order_->size() * kBytesPerOrderedKey : 0);
+  return capacity_ * sizeof(INode) + order_.memory_bytes();
 }
 
 std::string INodeIndex::validate() const {
@@ -108,12 +91,12 @@ std::string INodeIndex::validate() const {
     if (slots_[at].vacant()) continue;
     ++filled;
     if (find(slots_[at].key) != &slots_[at]) return "I-Node index: a key is not found from its home slot";
-    if (order_ && order_->count(slots_[at].key) == 0) return "I-Node index: a key is missing from the order";
+    if (order_.kept() && !order_.contains(slots_[at].key))
+      return "I-Node index: a key is missing from the order";
   }
   if (filled != size_) return "I-Node index: the count of keys is wrong";
-  if (order_ && order_->size() != size_) return "I-Node index: the order holds a key that is gone";
   if (filled > grow_above_) return "I-Node index: the slots are too full";
-  return {};
+  return order_.validate();
 }
 
 }  // namespace streamjoin

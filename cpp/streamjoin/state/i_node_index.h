@@ -2,22 +2,20 @@
 // class of a stream of more.
 //
 //   slots_   [ - ][ 180 ][ 7 ][ - ][ 42 ] ...   open addressing, linear probing; I-Nodes lie in the slots
-//   order_   {7, 42, 180}                       built when a wide range asks for it, dropped when none does
+//   order_   7, 42, 180                         built when a wide range asks for it, dropped when none does
 //
 // Invariants (validate() checks them):
 //   1. From a key's home slot to its slot there is no empty slot (deletion shifts back, there are no
 //   tombstones).
 //   2. At most 0.62 of the slots are filled, and at least 0.56 when a large index has just grown.
-//   3. Where the order is built it holds exactly the keys of the slots.
-// Cost: find, add, remove O(1) expected; mostly one cache line each. While the order is kept, add and remove
-// are O(log keys); it is kept only while wide ranges come more often than the keys change over. add() and
+//   3. Where the order is kept it holds every key of the slots.
+// Cost: find, add, remove O(1) expected; mostly one cache line each. The order is kept only while wide ranges
+// come more often than the keys change over, and costs an added key a push_back (sorted_keys.h). add() and
 // remove() move I-Nodes: pointers do not outlive them.
 
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +23,7 @@
 #include "streamjoin/base/hash.h"
 #include "streamjoin/memory/pages.h"
 #include "streamjoin/state/nodes.h"
+#include "streamjoin/state/sorted_keys.h"
 
 namespace streamjoin {
 
@@ -76,16 +75,14 @@ class INodeIndex {
     if (added) {
       slot->start(key);
       ++size_;
-      if (order_) [[unlikely]]
-        add_to_order(key);
+      if (order_.kept()) [[unlikely]]
+        order_.add(key);
     }
     return *slot;
   }
 
   /// Forgets an I-Node. Others may move into its place.
   void remove(INode* node) {
-    if (order_) [[unlikely]]
-      remove_from_order(node->key);
     size_t hole = static_cast<size_t>(node - slots_);
     for (size_t at = next(hole); !slots_[at].vacant(); at = next(at)) {
       // A node may fill the hole unless its home lies behind the hole: the way from there to it is then
@@ -100,8 +97,8 @@ class INodeIndex {
     ++moves_;
   }
 
-  /// Called now and then when no slot is in use: a table that has been mostly empty for many such calls
-  /// becomes smaller.
+  /// Called now and then when no slot is in use: a table that has been mostly empty for as many such calls as
+  /// its size is worth becomes smaller.
   void give_back(bool at_once);
 
   /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds
@@ -123,9 +120,6 @@ class INodeIndex {
   size_t home(uint64_t hash) const { return slot_of(hash, capacity_ / kSlotsPerLine) * kSlotsPerLine; }
   size_t next(size_t at) const { return at + 1 == capacity_ ? 0 : at + 1; }
   size_t distance(size_t from, size_t to) const { return to >= from ? to - from : to + capacity_ - from; }
-  void add_to_order(Code key);
-  void remove_from_order(Code key);
-  void note_order_change();
   void grow();
   void resize(size_t capacity);
 
@@ -134,13 +128,12 @@ class INodeIndex {
   INode* slots_;
   size_t capacity_;
   size_t size_ = 0;
-  uint32_t times_empty_ = 0;
+  size_t times_empty_ = 0;
   size_t grow_above_;
   size_t shrink_below_;
   uint32_t generation_ = 0;
   uint64_t moves_ = 0;
-  std::optional<std::set<Code>> order_;
-  size_t order_changes_ = 0;  // since a wide range last asked
+  SortedKeys order_;
 };
 
 }  // namespace streamjoin

@@ -183,6 +183,7 @@ void KeyDictionary::load(ArchiveReader& archive) {
     const uint32_t tag = tag_of(hash_bytes(bytes));
     if (code < smallest || code == kFree) throw DamagedArchive("snapshot holds key codes out of order");
     if (references == 0) throw DamagedArchive("snapshot holds a key without references");
+    if (references > kFree / 2) throw DamagedArchive("snapshot holds a key with more references than rows");
     if (loaded.find_entry(bytes, tag) != kFree) throw DamagedArchive("snapshot holds a key twice");
     smallest = uint64_t{code} + 1;
 

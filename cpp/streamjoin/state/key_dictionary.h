@@ -63,6 +63,12 @@ class KeyDictionary {
   /// The bytes of a live code.
   std::string_view bytes(Code code) const { return entry(code).bytes(); }
   uint32_t references(Code code) const { return entry(code).references; }
+  /// Whether any 64 bits are a live code: for codes that come from outside.
+  bool is_live(Code code) const {
+    const uint64_t number = static_cast<uint64_t>(code);
+    if (number / kChunk >= chunks_.size() || !chunks_[number / kChunk]) return false;
+    return (chunks_[number / kChunk]->live[number % kChunk / 64] >> (number % 64) & 1) != 0;
+  }
 
   // For blocks of lookups, each over the whole block before the next: `prefetch` the slots, `prefetch_entry`
   // the entries, and `prefetch_bytes` where keys are longer than an entry holds. Only hints: a lookup without

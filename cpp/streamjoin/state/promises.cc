@@ -121,9 +121,9 @@ void Promises::clear() {
 // Closed keys that touch become ranges. Done for many at once: the cost is a sort over what has gathered, and
 // the next time is not before as many again have come.
 void Promises::grow_ranges() {
+  std::erase_if(newly_closed_, [&](Code key) { return !is_closed(key); });
   std::sort(newly_closed_.begin(), newly_closed_.end());
   newly_closed_.erase(std::unique(newly_closed_.begin(), newly_closed_.end()), newly_closed_.end());
-  std::erase_if(newly_closed_, [&](Code key) { return !is_closed(key); });
   std::vector<Code> single;
   for (size_t begin = 0; begin < newly_closed_.size();) {
     size_t end = begin + 1;
@@ -213,7 +213,10 @@ void Promises::load(ArchiveReader& in) {
   const auto keys = in.array<Code>();
   const auto expires = in.array<Time>();
   if (keys.size() != expires.size()) throw DamagedArchive("promise columns differ in length");
-  for (size_t i = 0; i < keys.size(); ++i) remember(keys[i], expires[i]);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!state_.may_hold(keys[i])) throw DamagedArchive("a promise of a key that is not there");
+    remember(keys[i], expires[i]);
+  }
   // Remembering may have grown ranges already.
   RangeSet covered;
   covered.load(in);

@@ -98,7 +98,12 @@ void StreamState::load(ArchiveReader& in) {
   std::vector<NumericValue> row_values(options_.value_slots);
   std::vector<uint32_t> nodes;
   for (size_t row = 0; row < rows; ++row) {
-    for (size_t position = 0; position < classes(); ++position) row_keys[position] = keys[position][row];
+    for (size_t position = 0; position < classes(); ++position) {
+      row_keys[position] = keys[position][row];
+      const KeyDictionary* dictionary = options_.dictionaries[position];
+      if (dictionary != nullptr && !dictionary->is_live(row_keys[position]))
+        throw DamagedArchive("a row of a key that is not there");
+    }
     for (size_t slot = 0; slot < options_.value_slots; ++slot) {
       if (kinds[slot][row] > 2) throw DamagedArchive("a value of no known kind");
       row_values[slot] = NumericValue::of_bits(bits[slot][row], kinds[slot][row]);

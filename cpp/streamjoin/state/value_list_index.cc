@@ -7,11 +7,14 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 32;
-constexpr uint32_t kTimesEmpty = 1024;  // a block of rows or a punctuation calls once or twice
+// A table is held while it is empty for one call of give_back() per so many slots. A block of rows, 128 at
+// most, makes one call, so a table a third full takes a call per 400 slots to fill again: streams that take
+// turns with batches as long as their windows keep it, however long those are. And a rebuild, a nanosecond or
+// two a slot, costs no more than the calls before it, the cheapest of which is a punctuation.
+constexpr size_t kSlotsPerCall = 256;
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr size_t kFullPercent = 32;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
-constexpr size_t kBytesPerOrderedKey = 48;
 
 }  // namespace
 
@@ -29,10 +32,12 @@ void ValueListIndex::grow() {
   resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10);
 }
 
-// Windows breathe: a table that has just been emptied may be filled again at once, as when two streams take
-// turns with batches as long as the window. Only one that stays empty gives memory back.
+// Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
+// gives memory back.
 void ValueListIndex::shrink(bool at_once) {
-  if (at_once || ++times_empty_ >= kTimesEmpty) resize(std::max(kSmallest, size_ * 4));
+  if (!at_once && ++times_empty_ * kSlotsPerCall < capacity_) return;
+  resize(std::max(kSmallest, size_ * 4));
+  order_.drop();
 }
 
 std::vector<Code> ValueListIndex::keys_between(Code low, Code high) {
@@ -51,29 +56,11 @@ std::vector<Code> ValueListIndex::keys_between(Code low, Code high) {
     std::sort(keys.begin(), keys.end());
     return keys;
   }
-  if (!order_) {
-    order_.emplace();
-    for_each([&](const ValueList& list) { order_->insert(key_of(list)); });
+  if (!order_.kept() || order_.is_stale(size_)) {
+    for_each([&](const ValueList& list) { keys.push_back(key_of(list)); });
+    order_.build(std::move(keys));
   }
-  order_changes_ = 0;
-  for (auto at = order_->lower_bound(low); at != order_->end() && *at <= high; ++at) keys.push_back(*at);
-  return keys;
-}
-
-void ValueListIndex::add_to_order(Code key) {
-  order_->insert(key);
-  note_order_change();
-}
-
-void ValueListIndex::remove_from_order(Code key) {
-  order_->erase(key);
-  note_order_change();
-}
-
-// To build the order anew costs what keeping it costs for as many changes as there are keys: beyond that,
-// keeping it is the dearer way.
-void ValueListIndex::note_order_change() {
-  if (++order_changes_ > size_ + kNarrow) order_.reset();
+  return order_.between(low, high, size_, [&](Code key) { return find(key) != nullptr; });
 }
 
 void ValueListIndex::resize(size_t capacity) {
@@ -95,7 +82,7 @@ void ValueListIndex::resize(size_t capacity) {
 }
 
 size_t ValueListIndex::memory_bytes() const {
-  return capacity_ * sizeof(ValueList) + (order_ ? order_->size() * kBytesPerOrderedKey : 0);
+  return capacity_ * sizeof(ValueList) + order_.memory_bytes();
 }
 
 std::string ValueListIndex::validate() const {
@@ -108,12 +95,11 @@ std::string ValueListIndex::validate() const {
     const Code key = key_of(slot);
     if (slot.tag_ != tag_of(hash_code(key))) return "value list index: a tag is not that of its key";
     if (find(key) != &slot) return "value list index: a key is not found from its home slot";
-    if (order_ && order_->count(key) == 0) return "value list index: a key is missing from the order";
+    if (order_.kept() && !order_.contains(key)) return "value list index: a key is missing from the order";
   }
   if (filled != size_) return "value list index: the count of keys is wrong";
-  if (order_ && order_->size() != size_) return "value list index: the order holds a key that is gone";
   if (filled > grow_above_) return "value list index: the slots are too full";
-  return {};
+  return order_.validate();
 }
 
 }  // namespace streamjoin

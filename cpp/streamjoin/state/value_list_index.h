@@ -11,17 +11,15 @@
 // Invariants (validate() checks them):
 //   1. From a key's home slot to its slot there is no empty slot (deletion shifts back, no tombstones).
 //   2. At most 0.32 of the slots are filled, and at least 0.29 when a large index has just grown.
-//   3. Where the order is built it holds exactly the keys of the slots.
+//   3. Where the order is kept it holds every key of the slots.
 // A list without rows is legal only between the removal of its last row and its own.
-// Cost: find, add, remove O(1) expected; mostly the first slot. While the order is kept, add and remove are
-// O(log keys); it is kept only while wide ranges come more often than the keys change over. add_at() and
+// Cost: find, add, remove O(1) expected; mostly the first slot. The order is kept only while wide ranges come
+// more often than the keys change over, and costs an added key a push_back (sorted_keys.h). add_at() and
 // remove() may move lists: pointers do not outlive them. Owned by a WindowState; one thread.
 
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +28,7 @@
 #include "streamjoin/memory/pages.h"
 #include "streamjoin/memory/slab.h"
 #include "streamjoin/state/nodes.h"
+#include "streamjoin/state/sorted_keys.h"
 
 namespace streamjoin {
 
@@ -123,16 +122,14 @@ class ValueListIndex {
       slot->tag_ = tag_of(hash);
       slot->tail_and_marks_ = ValueList::kTaken | tail;
       ++size_;
-      if (order_) [[unlikely]]
-        add_to_order(key);
+      if (order_.kept()) [[unlikely]]
+        order_.add(key);
     }
     return *slot;
   }
 
-  /// Forgets the list of `key`. Others may move into its place.
-  void remove(ValueList* list, Code key) {
-    if (order_) [[unlikely]]
-      remove_from_order(key);
+  /// Forgets a list. Others may move into its place.
+  void remove(ValueList* list) {
     size_t hole = static_cast<size_t>(list - slots_);
     for (size_t at = next(hole); !slots_[at].vacant(); at = next(at)) {
       // A list may fill the hole unless its home lies behind the hole: the way from there to it is then
@@ -146,8 +143,8 @@ class ValueListIndex {
     ++moves_;
   }
 
-  /// Called now and then when no slot is in use: a table that has been mostly empty for many such calls
-  /// becomes smaller.
+  /// Called now and then when no slot is in use: a table that has been mostly empty for as many such calls as
+  /// its size is worth becomes smaller.
   void give_back(bool at_once) {
     if (size_ >= shrink_below_) [[likely]] {
       times_empty_ = 0;
@@ -159,6 +156,14 @@ class ValueListIndex {
   /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds
   /// the order.
   std::vector<Code> keys_between(Code low, Code high);
+
+  /// The rows have moved: `place_of(index)` says where the row is now that was the newest of its key.
+  template <typename PlaceOf>
+  void follow_rows(PlaceOf place_of) {
+    for (size_t at = 0; at < capacity_; ++at) {
+      if (!slots_[at].vacant()) slots_[at].set_tail(place_of(slots_[at].tail()));
+    }
+  }
 
   template <typename Visit>
   void for_each(Visit visit) const {
@@ -176,9 +181,6 @@ class ValueListIndex {
   size_t next(size_t at) const { return at + 1 == capacity_ ? 0 : at + 1; }
   size_t distance(size_t from, size_t to) const { return to >= from ? to - from : to + capacity_ - from; }
   bool is_of(const ValueList& list, Code key) const { return !list.has_rows() || key_of(list) == key; }
-  void add_to_order(Code key);
-  void remove_from_order(Code key);
-  void note_order_change();
   void grow();
   void shrink(bool at_once);
   void resize(size_t capacity);
@@ -190,9 +192,8 @@ class ValueListIndex {
   size_t grow_above_ = 0;
   size_t shrink_below_ = 0;
   uint64_t moves_ = 0;
-  uint32_t times_empty_ = 0;
-  std::optional<std::set<Code>> order_;
-  size_t order_changes_ = 0;  // since a wide range last asked
+  size_t times_empty_ = 0;
+  SortedKeys order_;
 };
 
 }  // namespace streamjoin

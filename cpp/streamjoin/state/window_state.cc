@@ -28,7 +28,7 @@ bool WindowState::remove_if_idle(ValueList* list, Code key) {
 
 void WindowState::remove_list(ValueList* list, Code key) {
   if (dictionary_ != nullptr) released_keys_.push_back(key);
-  lists_.remove(list, key);
+  lists_.remove(list);
 }
 
 uint32_t WindowState::insert_late(Time time, Code key, RowRef row) {
@@ -52,17 +52,18 @@ bool WindowState::has_live_rows(ValueList& list) {
   return list.has_rows();
 }
 
-void WindowState::sweep() {
+void WindowState::free_some() {
   const size_t allowed = live_ == 0 ? 0 : kSlackRows / 2;
   if (expired_ > allowed) free_expired(expired_ - allowed / 2);
   if (purged_ + purged_late_ > (live_ == 0 ? 0 : live_ / 4 + kSlackRows / 2)) free_purged();
-  lists_.give_back(false);
-  closed_.give_back(false);
+  if (!fits_its_slab()) [[unlikely]]
+    pack();
 }
 
 void WindowState::sweep_all() {
   free_expired(expired_);
   if (purged_ + purged_late_ > 0) free_purged();
+  if (!fits_its_slab()) pack();
   lists_.give_back(true);
   closed_.give_back(true);
 }
@@ -123,6 +124,38 @@ void WindowState::free_purged() {
   std::make_heap(late_.begin(), late_.end(), LaterFirst{});
   purged_late_ = 0;
   refresh_oldest();
+}
+
+// In the order of the time list, so that neighbours in time are neighbours in memory again. The new slab is
+// empty and hands out 0, 1, 2, ...: all of it is there before the first row changes.
+void WindowState::pack() {
+  Slab<TNode> to({.nodes_per_block_log2 = nodes_.used() > kLargeAbove ? kLargeBlocks : kSmallBlocks});
+  for (size_t i = 0; i < nodes_.used(); ++i) to.allocate();
+  uint32_t moved = 0;
+  const auto move = [&](uint32_t from) {
+    to[moved] = nodes_[from];
+    nodes_[from].key = moved;  // where it is now
+    return moved++;
+  };
+  const auto place_of = [&](uint32_t from) { return static_cast<uint32_t>(nodes_[from].key); };
+
+  uint32_t last = kNoNode;
+  for (uint32_t at = sweep_; at != kNoNode;) {
+    const uint32_t following = nodes_[at].next_in_time;
+    const uint32_t now = move(at);
+    if (last != kNoNode) to[last].next_in_time = now;
+    last = now;
+    at = following;
+  }
+  for (LateRow& late : late_) late.node = move(late.node);
+  if (head_ != kNoNode) head_ = place_of(head_);
+  if (sweep_ != kNoNode) sweep_ = 0;
+  tail_ = last;
+  for (uint32_t at = 0; at < moved; ++at) {
+    if (!to[at].is(TNode::kOffValueList)) to[at].next_in_value = place_of(to[at].next_in_value);
+  }
+  lists_.follow_rows(place_of);
+  nodes_.swap(to);
 }
 
 // In the order in which they will leave, which a heap is as well.
@@ -193,6 +226,7 @@ void WindowState::load(ArchiveReader& in) {
   std::vector<uint32_t> nodes;
   nodes.reserve(times.size());
   constexpr size_t kAhead = 8;  // rows whose slot is known, and as many again whose slot is on its way
+  Time newest = kBeginning;
   for (size_t i = 0; i < times.size(); ++i) {
     if (i + 2 * kAhead < keys.size()) lists_.prefetch(hash_code(keys[i + 2 * kAhead]));
     if (i + kAhead < keys.size()) {
@@ -201,17 +235,33 @@ void WindowState::load(ArchiveReader& in) {
     }
     const RowRef row{0, static_cast<uint32_t>(i)};
     const bool late = (marks[i] & 4) != 0;
+    if (marks[i] > 7) throw DamagedArchive("a row with unknown marks");
+    if (!may_hold(keys[i])) throw DamagedArchive("a row of a key that is not there");
+    if (!late && times[i] < newest) throw DamagedArchive("rows are not in time order");
+    if (!late) newest = times[i];
     nodes.push_back(late ? insert_late(times[i], keys[i], row) : insert(times[i], keys[i], row));
     if (marks[i] & 1) nodes_[nodes.back()].mark(TNode::kMatched);
     if (marks[i] & 2) nodes_[nodes.back()].mark(TNode::kLastPromised);
   }
-  std::unordered_set<Code> started;
+  // Of each key, what its next row may not come before: the number behind the last row in order, and the
+  // largest time of a late one.
+  std::unordered_map<Code, std::pair<uint32_t, Time>> after;
   for (const uint32_t number : lists) {
     if (number >= nodes.size()) throw DamagedArchive("a value list names a row that is not there");
     const uint32_t index = nodes[number];
     TNode& node = nodes_[index];
     ValueList& list = *lists_.find(node.key);
-    if (started.insert(node.key).second) {
+    const auto [at, starts] = after.try_emplace(node.key, 0u, kBeginning);
+    auto& [in_order, late] = at->second;
+    if (node.is(TNode::kLate)) {
+      late = std::max(late, node.time);
+    } else {
+      // Rows in order leave as the time list has them, and from the head of their value list.
+      if (number < in_order || node.time < late)
+        throw DamagedArchive("a value list is not in the order of its rows");
+      in_order = number + 1;
+    }
+    if (starts) {
       node.next_in_value = index;
     } else {
       node.next_in_value = std::exchange(nodes_[list.tail()].next_in_value, index);

@@ -16,7 +16,9 @@
 //   3. A key is in the index exactly if it has rows on its value list.
 //   4. After sweep(): dead rows <= live rows / 4 + kSlackRows; none of either when no row is live.
 //   5. A promised value list has live rows, and the last promised one among them is marked.
-// Cost: every operation O(1) a row it touches, amortised. Owned by one join; one thread.
+//   6. After sweep(): the slab has room for at most twice the rows it holds, and a few blocks.
+// Cost: every operation O(1) a row it touches, amortised. A row is moved to a denser slab at most once per
+// row that has left. Owned by one join; one thread.
 
 #pragma once
 
@@ -42,9 +44,16 @@ enum class Visit : uint8_t { kKeep, kTakeOut, kStop };
 class WindowState {
  public:
   static constexpr size_t kSlackRows = 256;
+  /// Blocks of the slab, as powers of two of rows: 64 KiB each, so that a block more or less is nothing to a
+  /// window of 2^16 rows; and 2 MiB, huge pages, where a block is nothing to a window of 2^20.
+  static constexpr uint32_t kSmallBlocks = 11;
+  static constexpr uint32_t kLargeBlocks = 16;
+  static constexpr size_t kLargeAbove = size_t{3} << 18;
+  static constexpr size_t kSmallBelow = size_t{1} << 19;
 
   /// With a dictionary, every value list holds a reference to its key's entry there.
-  explicit WindowState(KeyDictionary* dictionary) : lists_(nodes_), dictionary_(dictionary) {}
+  explicit WindowState(KeyDictionary* dictionary)
+      : nodes_({.nodes_per_block_log2 = kSmallBlocks}), lists_(nodes_), dictionary_(dictionary) {}
 
   // ---- rows
   // -------------------------------------------------------------------------------------------------------------
@@ -82,11 +91,20 @@ class WindowState {
   /// Time of the row that leaves next, or kEnd. Nothing is to be invalidated before that.
   Time oldest() const { return oldest_; }
 
+  /// Time of the newest row that came in order, or kBeginning: none that comes in order may be older.
+  Time newest() const { return tail_ == kNoNode ? kBeginning : nodes_[tail_].time; }
+
   /// Frees dead rows until the bound of invariant 4 holds. Cheap to call often; call it when no node index is
   /// in use.
-  void sweep();
+  void sweep() {
+    if (expired_ + purged_ + purged_late_ > 0 || !fits_its_slab()) free_some();
+    lists_.give_back(false);
+    closed_.give_back(false);
+  }
   /// Frees every dead row.
   void sweep_all();
+  /// Moves all rows, close together, to a slab that suits their number. sweep() does it when it pays.
+  void pack();
 
   /// Batches whose last live row has gone since the last call.
   std::vector<uint32_t> take_empty_batches() { return std::exchange(empty_batches_, {}); }
@@ -116,6 +134,8 @@ class WindowState {
   void mark_last_promised(ValueList& list) { nodes_[list.tail()].mark(TNode::kLastPromised); }
   /// Removes the list of `key` (or nullptr) if it has neither rows nor a promise. True if it did.
   bool remove_if_idle(ValueList* list, Code key);
+  /// Whether a key that comes from a snapshot is one that the dictionary knows.
+  bool may_hold(Code key) const { return dictionary_ == nullptr || dictionary_->is_live(key); }
   /// Holds a key's dictionary entry beyond its value list, or lets it go.
   void hold_key(Code key) {
     if (dictionary_ != nullptr) dictionary_->reference(key);
@@ -154,9 +174,14 @@ class WindowState {
   void unlink_from_value_list(ValueList& list, uint32_t previous, uint32_t index);
   void drop_dead_head(ValueList& list);
   void remove_list(ValueList* list, Code key);
+  void free_some();
   void free_expired(size_t count);
   void free_purged();
   void refresh_oldest();
+  bool fits_its_slab() const {
+    const bool large = nodes_.nodes_per_block_log2() == kLargeBlocks;
+    return !nodes_.is_sparse() && (large ? nodes_.used() >= kSmallBelow : nodes_.used() <= kLargeAbove);
+  }
   template <typename Leaving>
   void invalidate_late_before(Time limit, Leaving leaving);
   uint32_t pop_late();

@@ -73,5 +73,13 @@ TEST(Archive, ALengthThatCannotBeTrueAllocatesNothing) {
   }
 }
 
+TEST(Archive, AByteThatIsNeitherTrueNorFalseIsRefused) {
+  ArchiveWriter out;
+  out.value<uint8_t>(2);
+  const std::string bytes = out.take();
+  ArchiveReader in(bytes);
+  EXPECT_THROW(in.value<bool>(), DamagedArchive);
+}
+
 }  // namespace
 }  // namespace streamjoin

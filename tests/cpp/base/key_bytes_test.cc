@@ -194,5 +194,18 @@ TEST(KeyBytes, BytesThatAreNoKeyAreRefused) {
   EXPECT_THROW(split(types, "\2" + good, out), InternalError);
 }
 
+TEST(KeyBytes, WhatCannotBeSplitDoesNotFit) {
+  const std::vector<AttributeType> types = {{AttributeKind::kBytes, 0}, {AttributeKind::kInteger, 0}};
+  const std::string good = bytes("ab") + integer(1);
+  EXPECT_TRUE(key_fits(types, good));
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(key_fits(types, good.substr(0, length))) << length;
+  }
+  EXPECT_FALSE(key_fits(types, good + "x"));
+  EXPECT_TRUE(attribute_fits(types[0], bytes("ab")));
+  EXPECT_FALSE(attribute_fits(types[1], bytes("ab")));
+  EXPECT_FALSE(attribute_fits(types[1], ""));
+}
+
 }  // namespace
 }  // namespace streamjoin

@@ -76,5 +76,31 @@ TEST(MultiOperator, GoesOnFromASnapshotAndLetsKeysGoAfterwards) {
   EXPECT_THROW(MultiOperator(three_streams(false)).load(bytes.substr(0, bytes.size() / 2)), DamagedArchive);
 }
 
+TEST(MultiOperator, ASnapshotWithAChangedByteIsRefusedOrLoadsAsAStateThatHolds) {
+  MultiOperator first(three_streams(false));
+  push(first, 0, {Words({"a", "b", "b"})});
+  push(first, 1, {Words({"a", "c"}), Words({"a", "c"})});
+  const std::string bytes = first.save();
+  size_t refused = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (const int mask : {1, 2, 128, 255}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(changed[at] ^ mask);
+      MultiOperator join(three_streams(false));
+      try {
+        join.load(changed);
+      } catch (const DamagedArchive&) {
+        ++refused;
+        continue;
+      }
+      ASSERT_EQ(join.validate(), "") << at;
+      push(join, 2, {Words({"a", "b", "d"})});
+      join.finish();
+      ASSERT_EQ(join.validate(), "") << at;
+    }
+  }
+  EXPECT_GT(refused, bytes.size());
+}
+
 }  // namespace
 }  // namespace streamjoin

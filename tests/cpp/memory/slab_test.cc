@@ -90,6 +90,29 @@ TEST(Slab, FreedNodesInPartlyUsedBlocksAreFilledAgain) {
   EXPECT_EQ(slab.validate(), "");
 }
 
+TEST(Slab, IsSparseOnceMoreThanHalfOfItsBlocksCouldGo) {
+  Slab<Node> slab(kSmallBlocks);
+  std::vector<uint32_t> nodes;
+  for (int i = 0; i < 1600; ++i) nodes.push_back(slab.allocate());
+  std::vector<uint32_t> left;  // one node of each block stays, so no block can go
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    EXPECT_EQ(slab.is_sparse(), 100 > 2 * (slab.used() / 16) + 8);
+    i % 16 == 0 ? left.push_back(nodes[i]) : slab.release(nodes[i]);
+  }
+  EXPECT_TRUE(slab.is_sparse());
+  EXPECT_EQ(slab.validate(), "");
+
+  Slab<Node> denser({.nodes_per_block_log2 = 5});
+  for (const uint32_t node : left) denser[denser.allocate()] = slab[node];
+  slab.swap(denser);
+  EXPECT_FALSE(slab.is_sparse());
+  EXPECT_EQ(slab.nodes_per_block_log2(), 5u);
+  EXPECT_EQ(slab.used(), left.size());
+  EXPECT_LE(slab.memory_bytes(), left.size() * sizeof(Node) + 2 * (sizeof(Node) << 5));
+  EXPECT_EQ(slab.validate(), "");
+  EXPECT_EQ(denser.validate(), "");
+}
+
 TEST(Slab, BlocksAsLargeAsHugePagesWorkToo) {
   Slab<Node> slab(SlabOptions{.nodes_per_block_log2 = 17});  // 2 MiB
   std::vector<uint32_t> nodes;

@@ -137,6 +137,12 @@ class CheckedState {
     validate();
   }
 
+  void pack() {
+    fast_->pack();
+    expect_same_rows();
+    validate();
+  }
+
   /// Moves all rows to a new batch, then goes on from a snapshot if asked to: the rows are those of the
   /// batch, in its order.
   void move_rows_to(uint32_t batch, bool and_reload) {
