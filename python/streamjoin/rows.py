@@ -8,7 +8,7 @@ one batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ SLACK_ROWS = 1024  # dead rows that are not worth a copy
 RowRefs = npt.NDArray[np.uint32]
 # A table where a column needs several chunks: the rows of many batches may have more values than the indices
 # of their dictionaries can tell apart.
-Batch = pa.RecordBatch | pa.Table
-Column = pa.Array | pa.ChunkedArray
+Batch: TypeAlias = pa.RecordBatch | pa.Table
+Column: TypeAlias = pa.Array | pa.ChunkedArray
 
 
 class RowStore:
