@@ -119,14 +119,35 @@ void MultiPunctuations::close(PropagationKind kind, size_t stream, const KeyPatt
 bool MultiPunctuations::closed_elsewhere(size_t stream, const KeyPattern& pattern) const {
   for (size_t other = 0; other < promises_.size(); ++other) {
     if (other == stream || other == punctuating_ || !promises_[other].any()) continue;
-    // What others still wait to close together with more, they have not said yet.
-    if (promises_[other].lifespan() != kEnd || !pending_[other].others.empty()) continue;
+    if (promises_[other].lifespan() != kEnd) continue;
     const KeyPattern theirs = translated(stream, pattern, other);
     if (theirs.is_any() || !promises_[other].contains(theirs)) continue;
     const ClassPattern compiled(theirs, parts_.classes[other], parts_.dictionaries);
+    if (may_wait_to_close(other, compiled)) continue;
     if (compiled.count(*parts_.states[other], parts_.classes[other], 1) == 0) return true;
   }
   return false;
+}
+
+// Whether a promise of the stream that covers the pattern may wait for rows which the pattern leaves out:
+// what is closed together with more has not been said yet.
+bool MultiPunctuations::may_wait_to_close(size_t stream, const ClassPattern& pattern) const {
+  const PendingOfStream& of_stream = pending_[stream];
+  if (!of_stream.others.empty()) return true;
+  if (of_stream.constants.empty()) return false;
+  if (!std::ranges::all_of(pattern.conditions(), &ClassCondition::constant)) return true;
+  const std::vector<size_t>& classes = parts_.classes[stream];
+  return std::ranges::any_of(of_stream.constants, [&](const auto& by_set) {
+    std::vector<Code> codes;
+    for (size_t position = 0; position < classes.size(); ++position) {
+      if ((by_set.first >> position & 1) == 0) continue;
+      const auto condition =
+          std::ranges::find(pattern.conditions(), classes[position], &ClassCondition::number);
+      if (condition == pattern.conditions().end() || condition->low > condition->high) return false;
+      codes.push_back(condition->low);
+    }
+    return by_set.second.contains(codes);
+  });
 }
 
 // The part of a pattern that speaks of classes which the other stream has, too.

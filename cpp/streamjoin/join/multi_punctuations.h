@@ -171,6 +171,7 @@ class MultiPunctuations {
   void wait_to_close(size_t stream, Pending pending);
   void close(PropagationKind kind, size_t stream, const KeyPattern& pattern, Time time, Time until);
   bool closed_elsewhere(size_t stream, const KeyPattern& pattern) const;
+  bool may_wait_to_close(size_t stream, const ClassPattern& pattern) const;
   template <typename F>
   void for_each_pending(size_t stream, std::span<const Code> keys, F&& f);
   void note_stored(size_t stream, std::span<const Code> keys);
