@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -91,11 +92,13 @@ inline UpperBounds one_window(size_t streams, Duration window) {
   return uppers;
 }
 
-/// MultiJoin. Keys are compared (nested loop, merge) or looked up (hash).
+/// MultiJoin. Keys are compared (nested loop, merge) or looked up (hash); or they are values, and those of
+/// streams that follow each other may differ by `band`: a condition that no index serves.
 class OperatorRun {
  public:
-  OperatorRun(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives)
-      : join_(options(algorithm, std::move(alternatives)), {nullptr}) {}
+  OperatorRun(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives,
+              std::optional<int64_t> band = std::nullopt)
+      : by_band_(band.has_value()), join_(options(algorithm, std::move(alternatives), band), {nullptr}) {}
 
   size_t push(std::span<const TimedRow> rows) {
     times_.clear();
@@ -106,7 +109,11 @@ class OperatorRun {
     }
     batch_.number = rows[0].row;
     batch_.times = times_;
-    batch_.keys.assign(1, keys_);
+    if (by_band_) {
+      batch_.values.assign(1, NumericColumn{.integers = keys_.data()});
+    } else {
+      batch_.keys.assign(1, keys_);
+    }
     results_.rows.clear();
     join_.push(rows[0].stream, batch_, results_);
     return results_.rows.size() / join_.streams();
@@ -114,15 +121,22 @@ class OperatorRun {
   const MultiJoin& join() const { return join_; }
 
  private:
-  static MultiJoinOptions options(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives) {
+  static MultiJoinOptions options(MultiAlgorithm algorithm, std::vector<UpperBounds> alternatives,
+                                  std::optional<int64_t> band) {
     MultiJoinOptions options;
+    const size_t streams = alternatives[0].size();
     options.algorithm = algorithm;
-    options.classes.assign(alternatives[0].size(), {0});
-    options.value_slots.assign(alternatives[0].size(), 0);
+    options.classes.assign(streams, band ? std::vector<size_t>{} : std::vector<size_t>{0});
+    options.value_slots.assign(streams, band ? 1 : 0);
+    for (size_t stream = 1; band && stream < streams; ++stream) {
+      options.conjuncts.push_back(
+          {{stream - 1, stream}, make_band({stream - 1, 0}, {stream, 0}, NumericValue::of_integer(*band))});
+    }
     options.alternatives = std::move(alternatives);
     return options;
   }
 
+  const bool by_band_;
   MultiJoin join_;
   std::vector<Time> times_;
   std::vector<Code> keys_;

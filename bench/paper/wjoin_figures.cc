@@ -83,12 +83,12 @@ void figures_7_and_8(Series& series) {
                                               .keys = 2000}),
                                 20'000);
     const UpperBounds windows = one_window(streams, kWindow);
-    const OlderJoinOptions older{.streams = streams, .window = kWindow};
+    const OlderJoinOptions older{.window = kWindow};
     const RunTimes loop = of(MultiAlgorithm::kNestedLoop, windows, rows);
     const RunTimes merge = of(MultiAlgorithm::kMergeGca, windows, rows);
-    const RunTimes ripple = run_rows(RippleJoin(older), rows);
+    const RunTimes ripple = run_ripple_join(streams, older, rows);
     const RunTimes hash = of(MultiAlgorithm::kHash, windows, rows);
-    const RunTimes x_join = run_rows(XJoin(older), rows);
+    const RunTimes x_join = run_x_join(streams, older, rows);
     for (const RunTimes& run : {merge, ripple, hash, x_join}) same(run, loop);
     series.run("7", of_streams("NLW-join", streams), loop);
     series.run("7", of_streams("MW-join", streams), merge);

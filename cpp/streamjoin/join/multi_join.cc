@@ -15,6 +15,7 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
       counters_(matrix_.streams()),
       clocks_(matrix_.streams(), kBeginning),
       ended_(matrix_.streams()),
+      forget_before_(matrix_.streams(), kBeginning),
       no_limits_(matrix_.streams(), kBeginning) {
   if (streams() < 2) throw UsageError("a join needs at least two streams");
   if (options_.classes.size() != streams() || options_.value_slots.size() != streams())
@@ -31,29 +32,29 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
 }
 
 void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& results) {
-  const auto [admitted, violating] = admit(stream, batch);
+  admit(stream, batch);
+  const std::vector<Admitted>& admitted = admission_.admitted;
   // Only a predicate that is called can throw: without one, observations go straight where they belong.
   std::optional<ProbingOrder> rehearsed;
   if (extender_.may_throw()) rehearsed = order_;
-  std::vector<RowRef> rows = probe(stream, batch, admitted, rehearsed ? *rehearsed : order_);
-
+  const size_t before = results.rows.size();
+  try {
+    probe(stream, batch, admitted, rehearsed ? *rehearsed : order_, results.rows);
+  } catch (...) {
+    results.rows.resize(before);
+    throw;
+  }
   if (rehearsed) order_ = std::move(*rehearsed);
-  count_refused(stream, batch, violating, results);
+  count_refused(stream, batch, results);
   if (joins_row_by_row(stream)) {
-    rows = join_row_by_row(stream, batch, admitted);
+    results.rows.resize(before);
+    join_row_by_row(stream, batch, admitted, results.rows);
   } else if (punctuations_ != nullptr) {
     take_rows(stream, batch, admitted);
   }
-  rows_out_ += rows.size() / streams();
-  if (results.rows.empty()) {
-    results.rows = std::move(rows);
-  } else {
-    results.rows.insert(results.rows.end(), rows.begin(), rows.end());
-  }
+  rows_out_ += (results.rows.size() - before) / streams();
   counters_[stream].rows_in += batch.times.size();
-  if (!batch.times.empty() && !has_ended(stream)) {
-    raise_clock(stream, *std::max_element(batch.times.begin(), batch.times.end()));
-  }
+  if (!has_ended(stream)) raise_clock(stream, admission_.clock);
   if (punctuations_ == nullptr) store(stream, batch, admitted);
   take_closed(results);
   for (const auto& state : states_) state->sweep();
@@ -61,17 +62,21 @@ void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& resu
 }
 
 // Which rows take part; throws under an error policy.
-MultiJoin::Admission MultiJoin::admit(size_t stream, const StreamBatch& batch) const {
-  Admission admission;
-  std::vector<Admitted>& admitted = admission.admitted;
-  admitted.reserve(batch.times.size());
+void MultiJoin::admit(size_t stream, const StreamBatch& batch) {
+  admission_.admitted.clear();
+  admission_.violating.clear();
+  admission_.late = 0;
   std::optional<MultiPunctuations::Rehearsal> promises;
-  if (punctuations_ != nullptr) promises.emplace(*punctuations_, stream);
-  std::vector<Code> keys(batch.keys.size());
+  std::vector<Code>& keys = keys_;
+  if (punctuations_ != nullptr) {
+    promises.emplace(*punctuations_, stream);
+    keys.resize(batch.keys.size());
+  }
   Time clock = clocks_[stream];
   for (size_t i = 0; i < batch.times.size(); ++i) {
     const bool late = batch.times[i] < clock;
     if (late && options_.late == LatePolicy::kError) throw RefusedBatch{RefusedBatch::Why::kLate, i, clock};
+    admission_.late += late;
     if (late && options_.late == LatePolicy::kDrop) continue;
     clock = std::max(clock, batch.times[i]);
     if (batch.unmatchable != nullptr && batch.unmatchable[i] != 0) continue;
@@ -80,21 +85,20 @@ MultiJoin::Admission MultiJoin::admit(size_t stream, const StreamBatch& batch) c
     if (has_ended(stream) || (promises && promises->violates(keys, clock))) {
       if (options_.violation == ViolationPolicy::kError)
         throw RefusedBatch{RefusedBatch::Why::kViolation, i, clock};
-      admission.violating.push_back(static_cast<uint32_t>(i));
+      admission_.violating.push_back(static_cast<uint32_t>(i));
       if (options_.violation == ViolationPolicy::kDrop) continue;
     }
     if (promises) promises->pass(keys, batch.times[i]);
-    admitted.push_back({static_cast<uint32_t>(i), late, clock});
+    admission_.admitted.push_back({static_cast<uint32_t>(i), late, clock});
   }
-  return admission;
+  admission_.clock = clock;
 }
 
 // In runs of rows: up to a late one, which is told what is forgotten by then, and up to the next revision of
 // the order, which counts rows and not batches.
-std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
-                                     std::span<const Admitted> admitted, ProbingOrder& order) {
-  std::vector<RowRef> found;
-  if (output_ended_) return found;
+void MultiJoin::probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
+                      ProbingOrder& order, std::vector<RowRef>& found) {
+  if (output_ended_) return;
   const ExtensionContext context{options_.algorithm, matrix_, readable_, options_.conjuncts};
   std::vector<uint32_t>& run = run_;
   run.clear();
@@ -123,31 +127,24 @@ std::vector<RowRef> MultiJoin::probe(size_t stream, const StreamBatch& batch,
     }
   }
   flush(no_limits_);
-  return found;
 }
 
-void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, std::span<const uint32_t> violating,
-                              MultiResults& results) {
+void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResults& results) {
   const Side side = static_cast<Side>(stream);
   Time clock = clocks_[stream];
-  for (size_t i = 0; i < batch.times.size(); ++i) {
-    const RowRef row = batch.ref(i);
-    if (batch.times[i] < clock) {
-      ++counters_[stream].late;
-      if (options_.late == LatePolicy::kDrop) {
-        results.late.push_back({side, row, subtract_saturating(clock, batch.times[i])});
-        continue;
-      }
-    }
+  counters_[stream].late += admission_.late;
+  for (size_t i = 0; i < batch.times.size() && admission_.late > 0; ++i) {
+    if (batch.times[i] < clock && options_.late == LatePolicy::kDrop)
+      results.late.push_back({side, batch.ref(i), subtract_saturating(clock, batch.times[i])});
     clock = std::max(clock, batch.times[i]);
   }
-  counters_[stream].violations += violating.size();
+  counters_[stream].violations += admission_.violating.size();
   if (options_.violation != ViolationPolicy::kDrop) return;
-  for (const uint32_t i : violating) results.violations.push_back({side, batch.ref(i), 0});
+  for (const uint32_t i : admission_.violating) results.violations.push_back({side, batch.ref(i), 0});
 }
 
 void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
-  const Time limit = matrix_.forget_before(stream, clocks_);
+  const Time limit = forget_before_[stream];
   StreamState& state = *states_[stream];
   keys_.resize(batch.keys.size());
   values_.resize(batch.values.size());
@@ -191,9 +188,12 @@ void MultiJoin::raise_clock(size_t stream, Time clock) {
   if (punctuations_ != nullptr) punctuations_->clock_raised(stream, clock == kEnd ? before : clock);
   for (size_t other = 0; other < streams(); ++other) {
     if (other == stream) continue;
-    if (punctuations_ != nullptr)
-      punctuations_->before_invalidation(other, matrix_.forget_before(other, clocks_));
-    const size_t gone = states_[other]->invalidate_before(matrix_.forget_before(other, clocks_));
+    // Mostly another stream is behind: then nothing changes for this one.
+    if (matrix_.unreachable_before(other, stream, before) > forget_before_[other]) continue;
+    const Time limit = matrix_.forget_before(other, clocks_);
+    forget_before_[other] = limit;
+    if (punctuations_ != nullptr) punctuations_->before_invalidation(other, limit);
+    const size_t gone = states_[other]->invalidate_before(limit);
     (has_ended(stream) ? counters_[other].purged : counters_[other].invalidated) += gone;
   }
 }
@@ -221,6 +221,7 @@ void MultiJoin::finish(MultiResults& results) {
   }
   std::fill(ended_.begin(), ended_.end(), uint8_t{1});
   std::fill(clocks_.begin(), clocks_.end(), kEnd);
+  std::fill(forget_before_.begin(), forget_before_.end(), kEnd);
   end_output_if_done(time, results);
   for (size_t stream = 0; stream < streams(); ++stream) {
     counters_[stream].purged += states_[stream]->purge_all();
@@ -230,7 +231,7 @@ void MultiJoin::finish(MultiResults& results) {
 
 // A stream that has ended and holds no row is missing from every result to come.
 void MultiJoin::end_output_if_done(Time time, MultiResults& results) {
-  if (output_ended_) return;
+  if (output_ended_ || std::ranges::find(ended_, uint8_t{1}) == ended_.end()) return;
   bool all = true;
   bool done = false;
   for (size_t stream = 0; stream < streams(); ++stream) {
@@ -265,7 +266,9 @@ std::string MultiJoin::validate() const {
   for (size_t stream = 0; stream < streams(); ++stream) {
     if (const std::string broken = states_[stream]->validate(); !broken.empty()) return broken;
     const std::span<const StreamState::Timed> rows = states_[stream]->all();
-    if (!rows.empty() && rows.front().time < matrix_.forget_before(stream, clocks_))
+    if (forget_before_[stream] != matrix_.forget_before(stream, clocks_))
+      return "join: what may be forgotten is not what the clocks say";
+    if (!rows.empty() && rows.front().time < forget_before_[stream])
       return "join: a row is stored that nothing can reach";
   }
   if (punctuations_ != nullptr) return punctuations_->validate();
@@ -300,6 +303,8 @@ void MultiJoin::load(ArchiveReader& in) {
     clocks_[stream] = in.value<Time>();
     ended_[stream] = in.value<uint8_t>();
   }
+  for (size_t stream = 0; stream < streams(); ++stream)
+    forget_before_[stream] = matrix_.forget_before(stream, clocks_);
   order_.load(in);
   output_ended_ = in.value<uint8_t>() != 0;
   rows_out_ = in.value<uint64_t>();

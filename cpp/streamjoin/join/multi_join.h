@@ -110,18 +110,19 @@ class MultiJoin {
     bool late;
     Time clock;  // of its stream when the row comes
   };
-  /// Which rows of a batch take part, and which break a promise.
+  /// Which rows of a batch take part, which break a promise, how many are late, and the clock behind them.
   struct Admission {
     std::vector<Admitted> admitted;
     std::vector<uint32_t> violating;
+    size_t late = 0;
+    Time clock = kBeginning;
   };
   static constexpr uint64_t kRevisedEvery = 1024;  // rows of a stream
 
-  Admission admit(size_t stream, const StreamBatch& batch) const;
-  std::vector<RowRef> probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
-                            ProbingOrder& order);
-  void count_refused(size_t stream, const StreamBatch& batch, std::span<const uint32_t> violating,
-                     MultiResults& results);
+  void admit(size_t stream, const StreamBatch& batch);
+  void probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted, ProbingOrder& order,
+             std::vector<RowRef>& found);
+  void count_refused(size_t stream, const StreamBatch& batch, MultiResults& results);
   void store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
   void raise_clock(size_t stream, Time clock);
   void end_output_if_done(Time time, MultiResults& results);
@@ -129,8 +130,8 @@ class MultiJoin {
   // Only with punctuations (multi_join_punctuations.cc).
   void start_punctuations(const std::vector<KeyDictionary*>& dictionaries);
   bool joins_row_by_row(size_t stream) const;
-  std::vector<RowRef> join_row_by_row(size_t stream, const StreamBatch& batch,
-                                      std::span<const Admitted> admitted);
+  void join_row_by_row(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
+                       std::vector<RowRef>& found);
   bool breaks_promise(size_t stream, const StreamBatch& batch, size_t row);
   void take_rows(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
   void take_closed(MultiResults& results);
@@ -144,6 +145,7 @@ class MultiJoin {
   std::vector<SideCounters> counters_;
   std::vector<Time> clocks_;
   std::vector<uint8_t> ended_;
+  std::vector<Time> forget_before_;                  // by stream, as the clocks stand
   std::unique_ptr<MultiPunctuations> punctuations_;  // nullptr: none on values
   bool output_ended_ = false;
   uint64_t rows_out_ = 0;
@@ -151,6 +153,7 @@ class MultiJoin {
 
   // Kept for their memory.
   const std::vector<Time> no_limits_;
+  Admission admission_;
   std::vector<uint32_t> run_;
   std::vector<Code> keys_;
   std::vector<NumericValue> values_;

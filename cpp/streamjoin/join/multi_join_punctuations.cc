@@ -34,16 +34,13 @@ bool MultiJoin::joins_row_by_row(size_t stream) const {
          punctuations_->implies_promises(stream);
 }
 
-std::vector<RowRef> MultiJoin::join_row_by_row(size_t stream, const StreamBatch& batch,
-                                               std::span<const Admitted> admitted) {
-  std::vector<RowRef> rows;
+void MultiJoin::join_row_by_row(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
+                                std::vector<RowRef>& found) {
   for (size_t i = 0; i < admitted.size(); ++i) {
     const std::span<const Admitted> one = admitted.subspan(i, 1);
-    const std::vector<RowRef> found = probe(stream, batch, one, order_);
-    rows.insert(rows.end(), found.begin(), found.end());
+    probe(stream, batch, one, order_, found);
     take_rows(stream, batch, one);
   }
-  return rows;
 }
 
 // Each row raises the clock, is stored, and makes its promises before the next one: what is forgotten must
@@ -57,7 +54,7 @@ void MultiJoin::take_rows(size_t stream, const StreamBatch& batch, std::span<con
       keys[position] = batch.keys[position][row.row];
     for (size_t slot = 0; slot < values.size(); ++slot) values[slot] = batch.values[slot].at(row.row);
     const Time time = batch.times[row.row];
-    const bool can_match_later = time >= matrix_.forget_before(stream, clocks_);
+    const bool can_match_later = time >= forget_before_[stream];
     punctuations_->take_row(stream, {time, batch.ref(row.row), keys, values, can_match_later});
   }
 }

@@ -14,6 +14,19 @@ bool none_holds(const uint8_t* eight) {
   return all == 0;
 }
 
+/// Whether a time lies in a period that is not empty: one comparison for both ends, for what lies before the
+/// first wraps around.
+class WithinPeriod {
+ public:
+  explicit WithinPeriod(Period period)
+      : first_(static_cast<uint64_t>(period.first)), length_(static_cast<uint64_t>(period.last) - first_) {}
+  bool operator()(Time time) const { return static_cast<uint64_t>(time) - first_ <= length_; }
+
+ private:
+  uint64_t first_;
+  uint64_t length_;
+};
+
 }  // namespace
 
 /// A run of places of the time list, or rows that were chosen one by one: their numbers are gathered then.
@@ -61,22 +74,35 @@ Duration TupleExtender::width(size_t a, size_t b) const {
   return context_->algorithm == MultiAlgorithm::kMergeGca ? widest_ : std::min(widest_of_[a], widest_of_[b]);
 }
 
+// Rows that were forgotten for a row before cannot be what makes the difference, so the answer does not
+// depend on how rows were cut into batches.
+Time TupleExtender::last_in_reach() const {
+  Time last = kEnd;
+  for (size_t stream = 0; stream < streams_; ++stream) {
+    if (stream == origin_) continue;
+    const std::span<const StreamState::Timed> rows = context_->states[stream]->all();
+    if (rows.empty()) return kBeginning;
+    last = std::min(last, end_of(rows.back().time, matrix_.hull(stream, origin_)));
+  }
+  return last;
+}
+
 bool TupleExtender::is_in_reach(uint32_t row) {
   const Time time = batch_->times[row];
   const size_t before = in_reach_.size();
-  if (merges()) in_reach_.resize(before + streams_);
+  in_reach_.resize(before + streams_);
   for (size_t stream = 0; stream < streams_; ++stream) {
     if (stream == origin_) continue;
     const StreamState& state = *context_->states[stream];
-    StreamState::Places places = state.all_places();
+    StreamState::Places& places = in_reach_[before + stream];
+    places = state.all_places();
     const Duration wide = width(stream, origin_);
     const Time first = wide == kEnd ? kBeginning : subtract_saturating(time, wide);
     const Time last = wide == kEnd ? kEnd : add_saturating(time, wide);
     bool reached = places.begin < places.end && state.listed(places.end - 1).time >= first &&
                    state.listed(places.begin).time <= last;
-    if (reached && merges()) {
-      if (wide != kEnd) places = state.places_between(first, last, cursors_[origin_ * streams_ + stream]);
-      in_reach_[before + stream] = places;
+    if (reached && wide != kEnd) {
+      places = state.places_between(first, last, cursors_[origin_ * streams_ + stream]);
       reached = places.begin < places.end;
     }
     if (reached) continue;
@@ -98,38 +124,43 @@ StreamState::Places TupleExtender::places_to_look_at(const StreamState& state, c
 }
 
 void TupleExtender::find_in_list(const ProbingStep& step, size_t level, uint32_t tuple) {
+  enter(level, tuple);
   const StreamState& state = *context_->states[step.stream];
   const StreamState::Places places = places_to_look_at(state, step, level);
   if (places.begin == places.end) return;
-  const bool in_filter = merges() && uniform_;  // then every row looked at is in time
-  if (!in_filter) set_exact_periods(step.stream, level);
+  if (!merges() || !uniform_) {
+    set_exact_periods(step.stream, level);
+    if (widest_period().empty()) return;
+  }
+  if (step.checks.empty()) {
+    find_by_time(step, level, tuple, places);
+  } else {
+    find_by_comparing(step, level, tuple, places);
+  }
+}
+
+// Where nothing but predicates narrows the run down, a byte for each row, in loops over arrays.
+void TupleExtender::find_by_time(const ProbingStep& step, size_t level, uint32_t tuple,
+                                 StreamState::Places places) {
+  const StreamState& state = *context_->states[step.stream];
   const StreamState::Timed* const rows = &state.listed(places.begin);
-  holds_.resize(places.end - places.begin);
+  const size_t count = places.end - places.begin;
+  const bool in_filter = merges() && uniform_;  // then every row looked at is in time
+  holds_.resize(count);
   uint8_t* const holds = holds_.data();
-  const size_t count = holds_.size();
-  if (!merges() && periods_.size() == 1) {
-    const Period period{std::max(periods_[0].first, limits_[step.stream]), periods_[0].last};
-    if (period.empty()) return;
-    // One comparison for both ends: what lies before the first wraps around.
-    const auto first = static_cast<uint64_t>(period.first);
-    const uint64_t length = static_cast<uint64_t>(period.last) - first;
-    for (size_t i = 0; i < count; ++i)
-      holds[i] = static_cast<uint8_t>(static_cast<uint64_t>(rows[i].time) - first <= length);
+  if (!merges()) {
+    const WithinPeriod within(widest_period());
+    for (size_t i = 0; i < count; ++i) holds[i] = static_cast<uint8_t>(within(rows[i].time));
   } else {
     std::fill_n(holds, count, uint8_t{1});
   }
   if (!state.all_listed_live()) {
     for (size_t i = 0; i < count; ++i) holds[i] &= static_cast<uint8_t>(state.is_live(rows[i].node));
   }
-  for (const KeyCheck& check : step.checks) {
-    const Code key = key_of(check.equals);
-    const Code* const keys = state.columns().keys(check.position, places.begin);
-    for (size_t i = 0; i < count; ++i) holds[i] &= static_cast<uint8_t>(keys[i] == key);
-  }
   Run run(*this, step.stream, places.begin);
   judge(step, run);
 
-  const WindowMatrix::Mask mask = levels_[level].masks[tuple];
+  const WindowMatrix::Mask mask = levels_[level][tuple].mask;
   const Time limit = limits_[step.stream];
   TupleLevel& next = levels_[level + 1];
   for (size_t i = 0; i < count; ++i) {
@@ -144,13 +175,46 @@ void TupleExtender::find_in_list(const ProbingStep& step, size_t level, uint32_t
   }
 }
 
-void TupleExtender::find_by_key(const ProbingStep& step, size_t level, uint32_t tuple) {
+// Where keys are compared, few rows are left: those go on one by one.
+void TupleExtender::find_by_comparing(const ProbingStep& step, size_t level, uint32_t tuple,
+                                      StreamState::Places places) {
   const StreamState& state = *context_->states[step.stream];
-  const WindowMatrix::Mask mask = levels_[level].masks[tuple];
+  const StreamState::Timed* const rows = &state.listed(places.begin);
+  const size_t count = places.end - places.begin;
+  const bool in_filter = merges() && uniform_;
+  const WindowMatrix::Mask mask = levels_[level][tuple].mask;
   const Time limit = limits_[step.stream];
   TupleLevel& next = levels_[level + 1];
-  chosen_rows_.clear();
+  const size_t before = next.size();
+  const Code key = key_of(step.checks[0].equals);
+  const Code* const keys = state.columns().keys(step.checks[0].position, places.begin);
+  const auto consider = [&](size_t i) {
+    const Time time = rows[i].time;
+    const WindowMatrix::Mask fitting = in_filter ? mask : in_time(time, mask);
+    if (fitting == 0 || time < limit || !state.is_live(rows[i].node)) return;
+    for (size_t check = 1; check < step.checks.size(); ++check) {
+      const Code* const others = state.columns().keys(step.checks[check].position, places.begin);
+      if (others[i] != key_of(step.checks[check].equals)) return;
+    }
+    next.add(tuple, static_cast<uint32_t>(places.begin + i), time, fitting);
+  };
+  for (size_t i = 0; i < count; ++i) {
+    if (keys[i] == key) consider(i);
+  }
+  judge_chosen(step, level, before);
+}
+
+void TupleExtender::find_by_key(const ProbingStep& step, size_t level, uint32_t tuple) {
+  const StreamState& state = *context_->states[step.stream];
+  const INode* const list = step.by == ProbingStep::By::kIndex ? lists_[level][tuple] : nullptr;
+  if (step.by == ProbingStep::By::kIndex && list == nullptr) return;
+  enter(level, tuple);
+  const WindowMatrix::Mask mask = levels_[level][tuple].mask;
+  const Time limit = limits_[step.stream];
+  TupleLevel& next = levels_[level + 1];
   set_exact_periods(step.stream, level);
+  Period period = widest_period();
+  period.first = std::max(period.first, limit);
   const size_t before = next.size();
   const auto consider = [&](uint32_t node) {
     const Time time = state.time(node);
@@ -161,16 +225,22 @@ void TupleExtender::find_by_key(const ProbingStep& step, size_t level, uint32_t 
     }
     next.add(tuple, node, time, fitting);
   };
-  const Period period = filter_period(step.stream, level);
-  if (step.by == ProbingStep::By::kIndex) {
-    state.look(step.probe.position, key_of(step.probe.equals), period.first, period.last, consider);
+  if (list != nullptr) {
+    state.look(step.probe.position, *list, period.first, period.last, consider);
   } else if (!period.empty()) {
     for (const StreamState::Timed& entry : state.between(period.first, period.last)) {
       if (state.is_live(entry.node)) consider(entry.node);
     }
   }
+  judge_chosen(step, level, before);
+}
+
+// What was added to the next level since `before`.
+void TupleExtender::judge_chosen(const ProbingStep& step, size_t level, size_t before) {
+  TupleLevel& next = levels_[level + 1];
   if (step.conjuncts.empty() || next.size() == before) return;
-  chosen_rows_.assign(next.rows.begin() + static_cast<ptrdiff_t>(before), next.rows.end());
+  chosen_rows_.clear();
+  for (size_t at = before; at < next.size(); ++at) chosen_rows_.push_back(next[at].row);
   holds_.assign(chosen_rows_.size(), 1);
   Run run(*this, step.stream, Run::kChosen);
   judge(step, run);
@@ -183,7 +253,7 @@ void TupleExtender::judge(const ProbingStep& step, Run& run) {
   }
 }
 
-// Where the filter of the algorithm lets rows through; for hash it is the same as for LCA.
+// Where the filter of merge lets rows through.
 Period TupleExtender::filter_period(size_t stream, size_t level) const {
   Period period;
   for (size_t number = 0; number <= level; ++number) {
@@ -203,6 +273,14 @@ void TupleExtender::set_exact_periods(size_t stream, size_t level) {
       matrix_.narrow(k, stream, stream_of_[number], bound_times_[stream_of_[number]], periods_[k]);
     }
   }
+}
+
+// Over all alternatives.
+Period TupleExtender::widest_period() const {
+  Period period = periods_[0];
+  for (const Period& each : periods_)
+    period = {std::min(period.first, each.first), std::max(period.last, each.last)};
+  return period;
 }
 
 WindowMatrix::Mask TupleExtender::in_time(Time time, WindowMatrix::Mask mask) const {

@@ -6,32 +6,17 @@
 
 namespace streamjoin {
 
-void TupleLevel::clear() {
-  parents.clear();
-  rows.clear();
-  times.clear();
-  masks.clear();
-}
-
 void TupleLevel::keep(std::span<const uint8_t> holds, size_t from) {
   size_t kept = from;
-  for (size_t tuple = from; tuple < size(); ++tuple) {
-    if (holds[tuple - from] == 0) continue;
-    parents[kept] = parents[tuple];
-    rows[kept] = rows[tuple];
-    times[kept] = times[tuple];
-    masks[kept] = masks[tuple];
-    ++kept;
+  for (size_t at = from; at < size(); ++at) {
+    if (holds[at - from] != 0) tuples[kept++] = tuples[at];
   }
-  parents.resize(kept);
-  rows.resize(kept);
-  times.resize(kept);
-  masks.resize(kept);
+  tuples.resize(kept);
 }
 
 class TupleExtender::Block : public TupleView {
  public:
-  Block(const TupleExtender& extender, size_t level) : extender_(extender), level_(level) {}
+  Block(TupleExtender& extender, size_t level) : extender_(extender), level_(level) {}
 
   size_t size() const override { return extender_.levels_[level_].size(); }
   std::span<const RowRef> rows() override {
@@ -41,12 +26,12 @@ class TupleExtender::Block : public TupleView {
   NumericValue value(size_t tuple, size_t stream, size_t slot) const override {
     size_t at = tuple;
     size_t level = level_;
-    for (; extender_.stream_of_[level] != stream; --level) at = extender_.levels_[level].parents[at];
-    return extender_.value_of({stream, slot}, extender_.levels_[level].rows[at]);
+    for (; extender_.stream_of_[level] != stream; --level) at = extender_.levels_[level][at].parent;
+    return extender_.value_of({stream, slot}, extender_.levels_[level][at].row);
   }
 
  private:
-  const TupleExtender& extender_;
+  TupleExtender& extender_;
   size_t level_;
   std::vector<RowRef> rows_;
 };
@@ -61,7 +46,9 @@ TupleExtender::TupleExtender(const WindowMatrix& matrix, std::span<const Conjunc
       stream_of_(streams_),
       bound_rows_(streams_),
       bound_times_(streams_),
-      periods_(matrix.alternatives()) {
+      periods_(matrix.alternatives()),
+      lists_(streams_),
+      result_(streams_) {
   for (size_t i = 0; i < streams_; ++i) {
     for (size_t j = 0; j < streams_; ++j) {
       if (i == j) continue;
@@ -98,8 +85,9 @@ void TupleExtender::extend(const ExtensionContext& context, size_t origin, const
     extend_level(0);
     begin();
   };
+  const Time last = has_indexes() ? last_in_reach() : kEnd;
   for (const uint32_t row : rows) {
-    if (context.algorithm != MultiAlgorithm::kNestedLoop && !is_in_reach(row)) continue;
+    if (batch.times[row] > last || (merges() && !is_in_reach(row))) continue;
     first.add(static_cast<uint32_t>(first.size()), row, batch.times[row], matrix_.all());
     if (first.size() == kBlock) flush();
   }
@@ -123,15 +111,8 @@ void TupleExtender::extend_level(size_t level_number) {
     extend_level(level_number + 1);
     next.clear();
   };
-  if (step.by == ProbingStep::By::kIndex) {
-    const StreamState& state = *context_->states[step.stream];
-    for (size_t tuple = 0; tuple < level.size(); ++tuple)
-      state.prefetch_key(step.probe.position, key_at(level_number, tuple, step.probe.equals));
-    for (size_t tuple = 0; tuple < level.size(); ++tuple)
-      state.prefetch_list(step.probe.position, key_at(level_number, tuple, step.probe.equals));
-  }
+  if (step.by == ProbingStep::By::kIndex) find_lists(step, level_number);
   for (uint32_t tuple = 0; tuple < level.size(); ++tuple) {
-    enter(level_number, tuple);
     if (has_indexes()) {
       find_by_key(step, level_number, tuple);
     } else {
@@ -141,6 +122,24 @@ void TupleExtender::extend_level(size_t level_number) {
   }
   flush();
   order_->observe(step, level.size(), matches);
+}
+
+// A block at a time, so that the misses of one tuple are waited for together with those of the next.
+void TupleExtender::find_lists(const ProbingStep& step, size_t level_number) {
+  const TupleLevel& level = levels_[level_number];
+  const StreamState& state = *context_->states[step.stream];
+  const size_t position = step.probe.position;
+  keys_.resize(level.size());
+  std::vector<const INode*>& lists = lists_[level_number];
+  lists.resize(level.size());
+  for (size_t tuple = 0; tuple < level.size(); ++tuple) {
+    keys_[tuple] = key_at(level_number, tuple, step.probe.equals);
+    state.prefetch_key(position, keys_[tuple]);
+  }
+  for (size_t tuple = 0; tuple < level.size(); ++tuple) {
+    lists[tuple] = state.find_list(position, keys_[tuple]);
+    if (lists[tuple] != nullptr) state.prefetch_ends(*lists[tuple]);
+  }
 }
 
 // Native conjuncts have been asked while candidates were found; those of new rows alone have not.
@@ -157,32 +156,35 @@ void TupleExtender::filter(std::span<const size_t> conjuncts, size_t level_numbe
 }
 
 // Neighbours mostly share the tuple of the level before, so its references are looked up once.
-void TupleExtender::append_rows(size_t level_number, std::vector<RowRef>& rows) const {
+void TupleExtender::append_rows(size_t level_number, std::vector<RowRef>& rows) {
   const TupleLevel& last = levels_[level_number];
-  rows.reserve(std::max(rows.capacity(), rows.size() + last.size() * streams_));
-  std::vector<RowRef> tuple(streams_, kNoRow);
+  const size_t before = rows.size();
+  rows.resize(before + last.size() * streams_);
+  RowRef* to = rows.data() + before;
+  std::fill(result_.begin(), result_.end(), kNoRow);
+  const size_t stream = stream_of_[level_number];
   uint32_t parent = kNoNode;
-  for (size_t at = 0; at < last.size(); ++at) {
-    if (level_number > 0 && last.parents[at] != parent) {
-      parent = last.parents[at];
+  for (const TupleLevel::Tuple& tuple : last.tuples) {
+    if (level_number > 0 && tuple.parent != parent) {
+      parent = tuple.parent;
       uint32_t up = parent;
-      for (size_t level = level_number; level-- > 0; up = levels_[level].parents[up]) {
-        tuple[stream_of_[level]] = reference(stream_of_[level], levels_[level].rows[up]);
+      for (size_t level = level_number; level-- > 0; up = levels_[level][up].parent) {
+        result_[stream_of_[level]] = reference(stream_of_[level], levels_[level][up].row);
       }
     }
-    tuple[stream_of_[level_number]] = reference(stream_of_[level_number], last.rows[at]);
-    rows.insert(rows.end(), tuple.begin(), tuple.end());
+    result_[stream] = reference(stream, tuple.row);
+    for (const RowRef& row : result_) *to++ = row;
   }
 }
 
 void TupleExtender::enter(size_t level_number, size_t tuple) {
   uint32_t at = static_cast<uint32_t>(tuple);
   for (size_t number = level_number;; --number) {
-    const TupleLevel& level = levels_[number];
+    const TupleLevel::Tuple& bound = levels_[number][at];
     const size_t stream = stream_of_[number];
-    bound_rows_[stream] = level.rows[at];
-    bound_times_[stream] = level.times[at];
-    at = level.parents[at];
+    bound_rows_[stream] = bound.row;
+    bound_times_[stream] = bound.time;
+    at = bound.parent;
     if (number == 0) break;
   }
   swept_ = at;
@@ -191,8 +193,8 @@ void TupleExtender::enter(size_t level_number, size_t tuple) {
 Code TupleExtender::key_at(size_t level_number, size_t tuple, KeyPlace place) const {
   uint32_t at = static_cast<uint32_t>(tuple);
   size_t number = level_number;
-  for (; stream_of_[number] != place.stream; --number) at = levels_[number].parents[at];
-  const uint32_t row = levels_[number].rows[at];
+  for (; stream_of_[number] != place.stream; --number) at = levels_[number][at].parent;
+  const uint32_t row = levels_[number][at].row;
   if (place.stream == origin_) return batch_->keys[place.position][row];
   return context_->states[place.stream]->key(place.position, row);
 }

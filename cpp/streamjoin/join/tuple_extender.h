@@ -64,18 +64,19 @@ struct StreamBatch {
 /// batch on level 0; above, its node, or its place on the time list where states are not indexed. On level 0
 /// the parent is the number under which the new row was swept.
 struct TupleLevel {
-  std::vector<uint32_t> parents;
-  std::vector<uint32_t> rows;
-  std::vector<Time> times;
-  std::vector<WindowMatrix::Mask> masks;
+  struct Tuple {
+    Time time;
+    uint32_t parent;
+    uint32_t row;
+    WindowMatrix::Mask mask;
+  };
+  std::vector<Tuple> tuples;
 
-  size_t size() const { return rows.size(); }
-  void clear();
+  size_t size() const { return tuples.size(); }
+  const Tuple& operator[](size_t at) const { return tuples[at]; }
+  void clear() { tuples.clear(); }
   void add(uint32_t parent, uint32_t row, Time time, WindowMatrix::Mask mask) {
-    parents.push_back(parent);
-    rows.push_back(row);
-    times.push_back(time);
-    masks.push_back(mask);
+    tuples.push_back({time, parent, row, mask});
   }
   /// Of the tuples from `from` on, keeps those whose byte is not zero.
   void keep(std::span<const uint8_t> holds, size_t from);
@@ -110,22 +111,31 @@ class TupleExtender {
   class Run;    // candidates for one tuple, as a native predicate sees them
 
   void extend_level(size_t level);
+  void find_lists(const ProbingStep& step, size_t level);
   void filter(std::span<const size_t> conjuncts, size_t level);
-  void append_rows(size_t level, std::vector<RowRef>& rows) const;
+  void append_rows(size_t level, std::vector<RowRef>& rows);
 
-  /// Whether every stream may have a row in the period of a new one; merge remembers where.
+  /// Merge, mode 1: whether every stream has a row in the period of a new one; it remembers where.
   bool is_in_reach(uint32_t row);
+  /// Hash: a new row after this time finds no row of some stream.
+  Time last_in_reach() const;
   void enter(size_t level, size_t tuple);
   Code key_at(size_t level, size_t tuple, KeyPlace place) const;
 
-  // Of the tuple that was entered.
+  // These enter the tuple.
   void find_in_list(const ProbingStep& step, size_t level, uint32_t tuple);
   void find_by_key(const ProbingStep& step, size_t level, uint32_t tuple);
+  void find_by_time(const ProbingStep& step, size_t level, uint32_t tuple, StreamState::Places places);
+  void find_by_comparing(const ProbingStep& step, size_t level, uint32_t tuple, StreamState::Places places);
+  void judge_chosen(const ProbingStep& step, size_t level, size_t before);
+
+  // Of the tuple that was entered.
   StreamState::Places places_to_look_at(const StreamState& state, const ProbingStep& step,
                                         size_t level) const;
   void judge(const ProbingStep& step, Run& run);
   Period filter_period(size_t stream, size_t level) const;
   void set_exact_periods(size_t stream, size_t level);
+  Period widest_period() const;
   Code key_of(KeyPlace place) const;
 
   WindowMatrix::Mask in_time(Time time, WindowMatrix::Mask mask) const;
@@ -158,8 +168,11 @@ class TupleExtender {
   std::vector<Time> bound_times_;
   uint32_t swept_ = 0;           // the number under which the new row of the tuple was swept
   std::vector<Period> periods_;  // by alternative
+  std::vector<Code> keys_;
+  std::vector<std::vector<const INode*>> lists_;  // hash: by level, the value list that each tuple asks for
   std::vector<uint8_t> holds_;
   std::vector<uint32_t> chosen_rows_;
+  std::vector<RowRef> result_;
   std::vector<std::pair<std::vector<uint64_t>, std::vector<uint8_t>>> gathered_;  // by slot
 };
 

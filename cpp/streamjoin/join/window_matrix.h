@@ -73,12 +73,15 @@ class WindowMatrix {
   Time forget_before(size_t i, std::span<const Time> clocks) const {
     Time limit = kEnd;
     for (size_t j = 0; j < streams_; ++j) {
-      if (j == i || clocks[j] == kEnd) continue;
-      const Duration reach = hull(i, j);
-      const bool for_ever = reach == kEnd || clocks[j] == kBeginning;
-      limit = std::min(limit, for_ever ? kBeginning : subtract_saturating(clocks[j], reach));
+      if (j != i) limit = std::min(limit, unreachable_before(i, j, clocks[j]));
     }
     return limit;
+  }
+  /// The same as far as stream `j` alone is concerned.
+  Time unreachable_before(size_t i, size_t j, Time clock) const {
+    if (clock == kEnd) return kEnd;
+    const Duration reach = hull(i, j);
+    return reach == kEnd || clock == kBeginning ? kBeginning : subtract_saturating(clock, reach);
   }
 
  private:

@@ -70,13 +70,15 @@ uint32_t StreamState::insert(Time time, RowRef row, std::span<const Code> keys,
     if (options_.dictionaries[position] != nullptr)
       options_.dictionaries[position]->reference(keys[position]);
   }
-  size_t place = time_list_.size();
-  if (place > head_ && time_list_.back().time > time) {
+  if (time_list_.size() == head_ || time_list_.back().time <= time) {
+    if (!options_.indexed) columns_.insert(time_list_.size(), keys, values);
+    time_list_.push_back({time, node});
+  } else {
     const auto begin = time_list_.begin() + static_cast<ptrdiff_t>(head_);
-    place = static_cast<size_t>(std::upper_bound(begin, time_list_.end(), time, later) - time_list_.begin());
+    const auto place = std::upper_bound(begin, time_list_.end(), time, later);
+    if (!options_.indexed) columns_.insert(static_cast<size_t>(place - time_list_.begin()), keys, values);
+    time_list_.insert(place, {time, node});
   }
-  time_list_.insert(time_list_.begin() + static_cast<ptrdiff_t>(place), {time, node});
-  if (!options_.indexed) columns_.insert(place, keys, values);
   in_order_ &= newest_ <= time;
   newest_ = std::max(newest_, time);
   ++live_;
@@ -199,10 +201,6 @@ size_t StreamState::purge_all() {
     if (is_live(entry.node)) purge(entry.node);
   }
   return before;
-}
-
-void StreamState::sweep() {
-  if (dead_.size() > (live_ == 0 ? 0 : live_ / 4 + kSlackRows)) sweep_all();
 }
 
 // The first dead row of a key cleans its whole list, so each list is walked once: in all no more steps than

@@ -54,6 +54,7 @@ struct StreamStateOptions {
 class StreamState {
  public:
   static constexpr size_t kSlackRows = 256;
+  static constexpr size_t kCachedKeys = 8192;
 
   /// One entry of the time list.
   struct Timed {
@@ -82,13 +83,14 @@ class StreamState {
       at = following;
     }
   }
-  /// The same, where only rows of a period matter: while rows come in order, a list that lies before it is
-  /// not walked, and one that goes on behind it is left there. Others may be visited.
+  /// The value list of a key, dead rows included; nullptr: there is none. It holds until the state changes.
+  const INode* find_list(size_t position, Code key) const { return indexes_[position]->find(key); }
+  /// Visits the live rows of a list where only those of a period matter: while rows come in order, a list
+  /// that lies before it is not walked, and one that goes on behind it is left there. Others may be visited.
   template <typename Visitor>
-  void look(size_t position, Code key, Time first, Time last, Visitor visit) const {
-    const INode* list = indexes_[position]->find(key);
-    if (list == nullptr || (in_order_ && nodes_[list->tail()].time < first)) return;
-    for (uint32_t at = list->head; at != kNoNode;) {
+  void look(size_t position, const INode& list, Time first, Time last, Visitor visit) const {
+    if (in_order_ && nodes_[list.tail()].time < first) return;
+    for (uint32_t at = list.head; at != kNoNode;) {
       const uint32_t following = next(position, at);
       if (following != kNoNode) nodes_.prefetch(following);
       if (in_order_ && nodes_[at].time > last) return;
@@ -106,12 +108,14 @@ class StreamState {
     indexes_[position]->for_each([&](const INode& list) { f(list.key); });
   }
   void prefetch_key(size_t position, Code key) const { indexes_[position]->prefetch(hash_code(key)); }
-  /// The ends of a key's list, once its I-Node has come.
+  void prefetch_ends(const INode& list) const {
+    nodes_.prefetch(list.head);
+    nodes_.prefetch(list.tail());
+  }
+  /// The ends of a key's list, once its I-Node has come. Of no use while all lists lie in a cache.
   void prefetch_list(size_t position, Code key) const {
-    const INode* list = indexes_[position]->find(key);
-    if (list == nullptr) return;
-    nodes_.prefetch(list->head);
-    nodes_.prefetch(list->tail());
+    if (indexes_[position]->size() < kCachedKeys) return;
+    if (const INode* list = find_list(position, key); list != nullptr) prefetch_ends(*list);
   }
 
   /// The time list from the first row at or after `first` to the last one at or before `last`. Purged rows
@@ -157,7 +161,9 @@ class StreamState {
   size_t purge_all();
 
   /// Frees dead rows once they are too many for invariant 3. Call it when no node index is in use.
-  void sweep();
+  void sweep() {
+    if (dead_.size() > (live_ == 0 ? 0 : live_ / 4 + kSlackRows)) sweep_all();
+  }
   /// Frees every dead row.
   void sweep_all();
 

@@ -96,9 +96,11 @@ void run_seed(uint32_t seed, bool indexed) {
               plain, [&](const PlainRow& row) { return row.row == each && outside(row.time); });
         });
         found.clear();
-        state.look(p, key, first, last, [&](uint32_t node) {
-          if (!outside(state.time(node))) found.push_back(state.row(node));
-        });
+        if (const INode* list = state.find_list(p, key); list != nullptr) {
+          state.look(p, *list, first, last, [&](uint32_t node) {
+            if (!outside(state.time(node))) found.push_back(state.row(node));
+          });
+        }
         ASSERT_EQ(found, expected);
       }
     }
