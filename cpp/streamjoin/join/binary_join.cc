@@ -137,8 +137,8 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
     }
   }
   if (times[rows - 1] > sides_[side].clock) raise_clock(side, times[rows - 1], results);
-  mine.sweep();
-  theirs.sweep();
+  mine.sweep(rows);
+  theirs.sweep(rows);
 }
 
 void BinaryJoin::push_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results) {
@@ -161,8 +161,8 @@ void BinaryJoin::push_block(Side side, const RowBatch& batch, size_t begin, size
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
     process(side, row, null_key, {others[i - begin], moves}, probe_state(theirs), results);
   }
-  mine.sweep();
-  theirs.sweep();
+  mine.sweep(end - begin);
+  theirs.sweep(end - begin);
 }
 
 void BinaryJoin::advance(Side side, Time clock, Results& results) {
@@ -189,7 +189,7 @@ void BinaryJoin::finish(Time time, Results& results) {
 
 void BinaryJoin::settle(Time time, Results& results) {
   for (SideState& side : sides_) side.rows.sweep();
-  end_output_if_done(time, results);
+  if (sides_[kLeft].ended || sides_[kRight].ended) end_output_if_done(time, results);
 }
 
 size_t BinaryJoin::memory_bytes() const {

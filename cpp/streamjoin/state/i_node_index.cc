@@ -6,8 +6,9 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 16;
-constexpr size_t kSlotsPerCall =
-    128;  // patience with an empty table: value_list_index.cc; this one is twice as full
+// Patience with an empty table: value_list_index.cc. This one is twice as full.
+constexpr size_t kSlotsPerRow = 1;
+constexpr size_t kRowsPerCall = 16;
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
 
@@ -29,13 +30,19 @@ void INodeIndex::grow() {
 
 // Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
 // gives memory back.
-void INodeIndex::give_back(bool at_once) {
+void INodeIndex::give_back(size_t rows) {
   if (size_ >= shrink_below_) {
-    times_empty_ = 0;
-  } else if (at_once || ++times_empty_ * kSlotsPerCall >= capacity_) {
-    resize(std::max(kSmallest, size_ * 2));
-    order_.drop();
+    work_while_empty_ = 0;
+    return;
   }
+  work_while_empty_ += rows + kRowsPerCall;
+  if (work_while_empty_ * kSlotsPerRow >= capacity_) give_back_now();
+}
+
+void INodeIndex::give_back_now() {
+  if (size_ >= shrink_below_) return;
+  resize(std::max(kSmallest, size_ * 2));
+  order_.drop();
 }
 
 std::vector<Code> INodeIndex::keys_between(Code low, Code high) {
@@ -69,7 +76,7 @@ void INodeIndex::resize(size_t capacity) {
   capacity_ = capacity;
   grow_above_ = capacity * 62 / 100;
   shrink_below_ = capacity <= kSmallest ? 0 : capacity / 8;
-  times_empty_ = 0;
+  work_while_empty_ = 0;
   ++generation_;
   ++moves_;
   for (size_t from = 0; from < old_capacity; ++from) {

@@ -97,9 +97,11 @@ class INodeIndex {
     ++moves_;
   }
 
-  /// Called now and then when no slot is in use: a table that has been mostly empty for as many such calls as
-  /// its size is worth becomes smaller.
-  void give_back(bool at_once);
+  /// Called now and then when no slot is in use, with the rows handled since the last call: a table that has
+  /// been mostly empty while as much was done as its size is worth becomes smaller.
+  void give_back(size_t rows);
+  /// A table that is mostly empty becomes smaller at once.
+  void give_back_now();
 
   /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds
   /// the order.
@@ -128,7 +130,7 @@ class INodeIndex {
   INode* slots_;
   size_t capacity_;
   size_t size_ = 0;
-  size_t times_empty_ = 0;
+  size_t work_while_empty_ = 0;
   size_t grow_above_;
   size_t shrink_below_;
   uint32_t generation_ = 0;

@@ -31,7 +31,8 @@ void Promises::close_key(Code key) {
   bool added;
   closed_.find_or_add(key, added);
   if (!added) return;
-  if (uint8_t& count = closed_near_[near(key)]; count != kUncounted) any_uncounted_ |= ++count == kUncounted;
+  if (uint8_t& count = closed_near_[near(hash_code(key))]; count != kUncounted)
+    any_uncounted_ |= ++count == kUncounted;
   state_.hold_key(key);
   if (options_.lifespan != kEnd || !options_.codes_are_values) return;
   newly_closed_.push_back(key);
@@ -39,9 +40,11 @@ void Promises::close_key(Code key) {
 }
 
 bool Promises::drop_closed(Code key) {
-  if (!is_closed(key)) return false;
-  closed_.remove(closed_.find(key));
-  if (uint8_t& count = closed_near_[near(key)]; count != kUncounted) --count;
+  const uint64_t hash = hash_code(key);
+  INode* node = may_be_closed(hash) ? closed_.find(key) : nullptr;
+  if (node == nullptr) return false;
+  closed_.remove(node);
+  if (uint8_t& count = closed_near_[near(hash)]; count != kUncounted) --count;
   if (closed_.size() == 0 && any_uncounted_) {
     closed_near_.fill(0);
     any_uncounted_ = false;

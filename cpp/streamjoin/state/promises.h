@@ -54,7 +54,7 @@ class Promises {
   bool any_open() const { return open_ > 0; }
   /// Whether a key that has no open promise may be promised all the same; `hash` is hash_code of it. False is
   /// sure, and costs one read.
-  bool may_be_closed(uint64_t hash) const { return closed_near_[hash >> (64 - kNearBits)] != 0; }
+  bool may_be_closed(uint64_t hash) const { return closed_near_[near(hash)] != 0; }
   bool any_covered() const { return !covered_.empty(); }
   /// Whether keys may be promised that are neither open nor closed by themselves.
   bool covers_any() const { return everything_ || !covered_.empty(); }
@@ -62,7 +62,7 @@ class Promises {
   /// The flag of a key whose value list (or nullptr) was found already.
   PunctuationFlag flag(Code key, const ValueList* list) const {
     if (list != nullptr && list->promised()) return PunctuationFlag::kPunctuated;
-    if (is_closed(key)) return PunctuationFlag::kPropagated;
+    if (closed_.size() > 0 && is_closed(key)) return PunctuationFlag::kPropagated;
     if (!everything_ && (covered_.empty() || !covered_.contains(key))) return PunctuationFlag::kNone;
     return list != nullptr && list->has_rows() ? PunctuationFlag::kPunctuated : PunctuationFlag::kPropagated;
   }
@@ -127,7 +127,7 @@ class Promises {
     return everything_ || (options_.lifespan == kEnd && !covered_.empty() && covered_.contains(key));
   }
   void grow_ranges();
-  static size_t near(Code key) { return hash_code(key) >> (64 - kNearBits); }
+  static size_t near(uint64_t hash) { return hash >> (64 - kNearBits); }
 
   static constexpr unsigned kNearBits = 12;
   static constexpr uint8_t kUncounted = 255;

@@ -242,7 +242,7 @@ void StreamState::sweep_all() {
       if (i + kAhead < dead_.size()) prefetch_key(position, key(position, dead_[i + kAhead]));
       if (!off_value_list(position, dead_[i])) unlink_dead(position, key(position, dead_[i]));
     }
-    indexes_[position]->give_back(false);
+    indexes_[position]->give_back(dead_.size());
   }
   if (purged_listed_ > 0) {
     drop_head();

@@ -7,11 +7,13 @@ namespace streamjoin {
 namespace {
 
 constexpr size_t kSmallest = 32;
-// A table is held while it is empty for one call of give_back() per so many slots. A block of rows, 128 at
-// most, makes one call, so a table a third full takes a call per 400 slots to fill again: streams that take
-// turns with batches as long as their windows keep it, however long those are. And a rebuild, a nanosecond or
-// two a slot, costs no more than the calls before it, the cheapest of which is a punctuation.
-constexpr size_t kSlotsPerCall = 256;
+// A table is held while it is empty for one row per so many slots. A table a third full takes a row per three
+// slots to fill again: streams that take turns with batches as long as their windows keep it, however long
+// those are and however they are cut. A call counts as some rows more, since punctuations and heartbeats
+// bring none: they must free the memory too, but not before they have cost what a rebuild costs, a nanosecond
+// or two a slot.
+constexpr size_t kSlotsPerRow = 2;
+constexpr size_t kRowsPerCall = 16;
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr size_t kFullPercent = 32;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
@@ -34,8 +36,12 @@ void ValueListIndex::grow() {
 
 // Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
 // gives memory back.
-void ValueListIndex::shrink(bool at_once) {
-  if (!at_once && ++times_empty_ * kSlotsPerCall < capacity_) return;
+void ValueListIndex::shrink_if_idle(size_t rows) {
+  work_while_empty_ += rows + kRowsPerCall;
+  if (work_while_empty_ * kSlotsPerRow >= capacity_) shrink();
+}
+
+void ValueListIndex::shrink() {
   resize(std::max(kSmallest, size_ * 4));
   order_.drop();
 }
@@ -70,7 +76,7 @@ void ValueListIndex::resize(size_t capacity) {
   capacity_ = capacity;
   grow_above_ = capacity * kFullPercent / 100;
   shrink_below_ = capacity <= kSmallest ? 0 : capacity / 16;
-  times_empty_ = 0;
+  work_while_empty_ = 0;
   ++moves_;
   for (size_t from = 0; from < old_capacity; ++from) {
     if (old[from].vacant()) continue;

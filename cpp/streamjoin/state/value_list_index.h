@@ -143,14 +143,18 @@ class ValueListIndex {
     ++moves_;
   }
 
-  /// Called now and then when no slot is in use: a table that has been mostly empty for as many such calls as
-  /// its size is worth becomes smaller.
-  void give_back(bool at_once) {
+  /// Called now and then when no slot is in use, with the rows handled since the last call: a table that has
+  /// been mostly empty while as much was done as its size is worth becomes smaller.
+  void give_back(size_t rows) {
     if (size_ >= shrink_below_) [[likely]] {
-      times_empty_ = 0;
+      work_while_empty_ = 0;
     } else {
-      shrink(at_once);
+      shrink_if_idle(rows);
     }
+  }
+  /// A table that is mostly empty becomes smaller at once.
+  void give_back_now() {
+    if (size_ < shrink_below_) shrink();
   }
 
   /// Keys in [low, high], ascending. Narrow ranges ask the slots value by value; the first wide one builds
@@ -182,7 +186,8 @@ class ValueListIndex {
   size_t distance(size_t from, size_t to) const { return to >= from ? to - from : to + capacity_ - from; }
   bool is_of(const ValueList& list, Code key) const { return !list.has_rows() || key_of(list) == key; }
   void grow();
-  void shrink(bool at_once);
+  void shrink_if_idle(size_t rows);
+  void shrink();
   void resize(size_t capacity);
 
   const Slab<TNode>& rows_;
@@ -192,7 +197,7 @@ class ValueListIndex {
   size_t grow_above_ = 0;
   size_t shrink_below_ = 0;
   uint64_t moves_ = 0;
-  size_t times_empty_ = 0;
+  size_t work_while_empty_ = 0;
   SortedKeys order_;
 };
 

@@ -64,8 +64,8 @@ void WindowState::sweep_all() {
   free_expired(expired_);
   if (purged_ + purged_late_ > 0) free_purged();
   if (!fits_its_slab()) pack();
-  lists_.give_back(true);
-  closed_.give_back(true);
+  lists_.give_back_now();
+  closed_.give_back_now();
 }
 
 // In the order in which they came; a second hand runs ahead and fetches the slots of their keys.

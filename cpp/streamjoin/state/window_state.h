@@ -95,11 +95,12 @@ class WindowState {
   Time newest() const { return tail_ == kNoNode ? kBeginning : nodes_[tail_].time; }
 
   /// Frees dead rows until the bound of invariant 4 holds. Cheap to call often; call it when no node index is
-  /// in use.
-  void sweep() {
-    if (expired_ + purged_ + purged_late_ > 0 || !fits_its_slab()) free_some();
-    lists_.give_back(false);
-    closed_.give_back(false);
+  /// in use. `rows`: how many were handled since the last call.
+  void sweep(size_t rows = 0) {
+    const size_t dead = expired_ + purged_ + purged_late_;
+    if (dead > kSlackRows / 2 || (live_ == 0 && dead > 0) || !fits_its_slab()) free_some();
+    lists_.give_back(rows);
+    closed_.give_back(rows);
   }
   /// Frees every dead row.
   void sweep_all();

@@ -83,7 +83,7 @@ void run_script(std::mt19937_64& random, bool wide_ranges) {
       if (!wide_ranges) low = high - static_cast<Code>(random() % 500);
       ASSERT_EQ(index.keys_between(low, high), keys_of(twin, low, high)) << low << " .. " << high;
     }
-    if (random() % 50 == 0) index.give_back(random() % 2 == 0);
+    if (random() % 50 == 0) random() % 2 == 0 ? index.give_back_now() : index.give_back(random() % 100);
     if (step % 200 == 0) expect_same(index, twin);
   }
   expect_same(index, twin);
@@ -124,7 +124,7 @@ TEST(INodeIndex, MemoryFollowsTheKeys) {
     }
     for (Code key = 0; key < 100000; ++key) index.remove(index.find(key * 1000));
     EXPECT_EQ(index.size(), 0u);
-    index.give_back(true);
+    index.give_back_now();
     EXPECT_EQ(index.memory_bytes(), empty);
     EXPECT_EQ(index.validate(), "");
   }
@@ -137,13 +137,13 @@ TEST(INodeIndex, ATableThatStaysEmptyGivesItsMemoryBackAndOneThatBreathesDoesNot
   size_t full = 0;
   for (int breath = 0; breath < 200; ++breath) {
     for (Code key = 0; key < 1000; ++key) index.find_or_add(key, added);
-    index.give_back(false);
+    index.give_back(128);
     if (breath == 0) full = index.memory_bytes();
     ASSERT_EQ(index.memory_bytes(), full);
     for (Code key = 0; key < 1000; ++key) index.remove(index.find(key));
-    index.give_back(false);
+    index.give_back(128);
   }
-  for (int call = 0; call < 1024; ++call) index.give_back(false);
+  for (int call = 0; call < 1024; ++call) index.give_back(0);
   EXPECT_EQ(index.memory_bytes(), empty);
   EXPECT_EQ(index.validate(), "");
 }

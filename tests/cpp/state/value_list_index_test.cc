@@ -75,7 +75,7 @@ TEST(ValueListIndex, IsAMapUnderRandomScripts) {
       const Code key = static_cast<Code>(random() % static_cast<uint64_t>(keys));
       random() % 10 < adds ? both.add(key) : both.remove(key);
       if (step % 50 == 0) both.compare_between(key, key + static_cast<Code>(random() % 10000));
-      if (random() % 100 == 0) both.index().give_back(true);
+      if (random() % 100 == 0) both.index().give_back_now();
     }
     both.compare();
     if (HasFailure()) return;
@@ -104,10 +104,22 @@ TEST(ValueListIndex, GivesMemoryBackOnceItStaysEmpty) {
   for (Code key = 0; key < 100000; ++key) both.add(key);
   EXPECT_LE(both.index().memory_bytes(), size_t{100000} * 28);
   for (Code key = 0; key < 100000; ++key) both.remove(key);
-  // To fill it again would take 100000 / 128 blocks of rows, each a call: it is held for longer than that.
-  for (int call = 0; call < 100000 / 128; ++call) both.index().give_back(false);
+  // It is held for as many rows as would fill it again, and then not for long.
+  for (int rows = 0; rows < 100000; rows += 128) both.index().give_back(128);
   EXPECT_GT(both.index().memory_bytes(), smallest);
-  for (int call = 0; call < 100000 / 128; ++call) both.index().give_back(false);
+  for (int rows = 0; rows < 100000; rows += 128) both.index().give_back(128);
+  EXPECT_EQ(both.index().memory_bytes(), smallest);
+}
+
+TEST(ValueListIndex, ShortCallsAreNotTakenForLongOnes) {
+  IndexAndMap both;
+  const size_t smallest = both.index().memory_bytes();
+  for (Code key = 0; key < 4096; ++key) both.add(key);
+  for (Code key = 0; key < 4096; ++key) both.remove(key);
+  // A push and a punctuation for every thirty rows of half a window: it is filled again soon.
+  for (int rows = 0; rows < 2048; rows += 30) both.index().give_back(30), both.index().give_back(0);
+  EXPECT_GT(both.index().memory_bytes(), smallest);
+  for (int call = 0; call < 1024; ++call) both.index().give_back(0);  // punctuations alone free it too
   EXPECT_EQ(both.index().memory_bytes(), smallest);
 }
 
