@@ -90,6 +90,9 @@ void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin
     own_slots[i] = mine.lists().find_likely_slot(hashes[i]);
     if (!own_slots[i]->vacant()) mine.prefetch(own_slots[i]->tail());
   }
+  for (size_t i = 0; i < rows; ++i) {  // a walk begins at the oldest row, which the newest knows
+    if (!others[i]->vacant()) theirs.prefetch(theirs.node(others[i]->tail()).next_in_value);
+  }
   const uint64_t own_moves = mine.lists().moves();
   const uint64_t other_moves = theirs.lists().moves();
   const Time other_clock = sides_[other_side(side)].clock;

@@ -68,19 +68,33 @@ void WindowState::sweep_all() {
   closed_.give_back_now();
 }
 
-// In the order in which they came; a second hand runs ahead and fetches the slots of their keys.
+// In the order in which they came; a second hand runs ahead and fetches the slots of their keys, and a third
+// follows it and fetches the newest and the next row of keys that have more than one.
 void WindowState::free_expired(size_t count) {
   expired_ -= count;
   uint32_t ahead = sweep_;
-  const auto fetch_one_ahead = [&] {
+  const auto fetch_slot = [&] {
     if (ahead == kNoNode) return;
     const TNode& node = nodes_[ahead];
     if (!node.is(TNode::kOffValueList)) lists_.prefetch(hash_code(node.key));
     ahead = node.next_in_time;
   };
-  for (size_t i = 0; i < std::min(count, kFetchedAhead); ++i) fetch_one_ahead();
+  uint32_t nearer = sweep_;
+  const auto fetch_rows = [&] {
+    if (nearer == kNoNode) return;
+    const TNode& node = nodes_[nearer];
+    if (!node.is(TNode::kOffValueList) && node.next_in_value != nearer) {
+      const ValueList* likely = lists_.find_likely_slot(hash_code(node.key));
+      if (!likely->vacant()) nodes_.prefetch(likely->tail());
+      nodes_.prefetch(node.next_in_value);
+    }
+    nearer = node.next_in_time;
+  };
+  for (size_t i = 0; i < std::min(count, kFetchedAhead); ++i) fetch_slot();
+  for (size_t i = 0; i < std::min(count, kFetchedAhead / 2); ++i) fetch_rows();
   for (; count > 0; --count) {
-    fetch_one_ahead();
+    fetch_slot();
+    fetch_rows();
     const uint32_t index = sweep_;
     const TNode& node = nodes_[index];
     sweep_ = node.next_in_time;
