@@ -59,6 +59,36 @@ void merge_vs_nested_loop(benchmark::State& state, bool variable, Condition cond
   state.counters["results"] = static_cast<double>(results);
 }
 
+// Up to how many rows of a stream in a row's period does comparing keys beat looking them up? The choice of
+// `auto` (FEW_ROWS in algorithms.py) is made from this: `merge_vs_hash` above 1.
+void merge_vs_hash(benchmark::State& state) {
+  constexpr double kRate = 1000;
+  const auto in_period = static_cast<double>(state.range(0));
+  const auto streams = static_cast<size_t>(state.range(1));
+  const auto rows = in_slices(make_streams({.rates = std::vector(streams, kRate),
+                                            .rows_each = 20'000,
+                                            .seconds = 0,
+                                            .keys = std::max<uint64_t>(2, static_cast<uint64_t>(in_period))}),
+                              20'000);
+  const std::vector<UpperBounds> windows{
+      one_window(streams, static_cast<Duration>(in_period / 2 / kRate * kSecondUs))};
+  Samples ratio;
+  for (auto _ : state) {
+    const RunTimes merge = run_rows(OperatorRun(MultiAlgorithm::kMergeGca, windows), rows);
+    const RunTimes hash = run_rows(OperatorRun(MultiAlgorithm::kHash, windows), rows);
+    require(merge.results, hash.results, "results of the hash join");
+    state.SetIterationTime(merge.seconds());
+    ratio.add(hash.seconds() / merge.seconds());
+  }
+  state.counters["merge_vs_hash"] = ratio.median();
+}
+BENCHMARK(merge_vs_hash)
+    ->ArgNames({"rows", "streams"})
+    ->ArgsProduct({{4, 16, 64, 128, 256, 512}, {3, 5}})
+    ->UseManualTime()
+    ->Iterations(7)
+    ->Unit(benchmark::kMillisecond);
+
 void all(benchmark::internal::Benchmark* benchmark, int most) {
   benchmark->DenseRange(2, most)->UseManualTime()->Iterations(3)->Unit(benchmark::kMillisecond);
 }

@@ -25,9 +25,20 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 import record  # noqa: E402
 
-# A window in seconds (PWJoin), or a number of streams (W-join).
+# PWJoin: a series is "join-window", the window in seconds its colour, the join its style.
 COLOURS = {"1": "tab:green", "5": "tab:blue", "15": "tab:red"}
 STYLES = {"PWJoin": "-", "WJoin": "--", "PJoin": "--", "equation (1)": ":"}
+# W-join: a series is "join" or "join; variant", the join its colour, the variant its style.
+JOINS = {
+    "NLW-join": "tab:red",
+    "MW-join": "tab:blue",
+    "HW-join": "tab:green",
+    "ripple join": "tab:gray",
+    "XJoin": "tab:gray",
+    "GCA": "tab:orange",
+    "LCA": "tab:blue",
+}
+VARIANTS = ("-", "--", ":")
 Points = tuple[list[float], list[float]]
 
 
@@ -49,13 +60,13 @@ FIGURES = {
         "12": Figure("punctuations out; only one stream has them; 5 s", "event time, s", "punctuations"),
     },
     "wjoin": {
-        "7": Figure("equal keys, 2 to 4 streams", "thousands of rows", "us a row", log=True),
-        "8": Figure("equal keys, 2 to 4 streams", "thousands of rows", "us a row"),
-        "9a": Figure("rates from 100 to 1000 rows a second", "streams", "us a row", log=True),
-        "9b": Figure("1000 rows a second each", "streams", "us a row", log=True),
-        "9c": Figure("four streams, one of them slow at times", "thousands of rows", "us a row", log=True),
-        "13": Figure("one window wider than the others", "thousands of rows", "us a row"),
-        "14": Figure("along a path of four streams", "thousands of rows", "us a row"),
+        "7": Figure("service time, 2000 rows in a window", "thousands of rows", "us a row", log=True),
+        "8": Figure("service time, 2000 rows in a window", "thousands of rows", "us a row"),
+        "9a": Figure("service time, rates from 100 to 1000 rows a second", "streams", "us a row", log=True),
+        "9b": Figure("service time, 1000 rows a second each", "streams", "us a row", log=True),
+        "9c": Figure("service time, one of four streams slow", "thousands of rows", "us a row", log=True),
+        "13": Figure("service time, one window wider than the others", "thousands of rows", "us a row"),
+        "14": Figure("service time along a path of four streams", "thousands of rows", "us a row", log=True),
     },
 }  # fmt: skip
 
@@ -79,37 +90,30 @@ def by_number(figure: str) -> tuple[int, str]:
 
 def draw(number: str, about: Figure, series: dict[str, Points], path: Path) -> None:
     figure, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    variants = list(dict.fromkeys(name.partition("; ")[2] for name in series))
     for name, (xs, ys) in series.items():
-        join, _, window = name.rpartition("-") if "-" in name else (name, "", "")
-        known = join in STYLES
-        label = f"{join}, {window} s" if known and window else name
-        style = STYLES[join] if known else "o-" if len(xs) < 20 else "-"
-        axes.plot(xs, ys, style, label=label, color=COLOURS.get(window), linewidth=1.6)
+        join, _, variant = name.partition("; ")
+        if join in JOINS:
+            style = "o-" if about.x == "streams" else VARIANTS[variants.index(variant)]
+            label, colour = name.replace("; ", ", "), JOINS[join]
+        else:
+            join, _, window = name.rpartition("-") if "-" in name else (name, "", "")
+            style = STYLES[join]
+            label, colour = (f"{join}, {window} s" if window else name), COLOURS.get(window)
+        axes.plot(xs, ys, style, label=label, color=colour, linewidth=1.6)
     axes.set(title=f"Figure {number}: {about.title}", xlabel=about.x, ylabel=about.y)
     if about.log:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
+    if about.x == "streams":
+        axes.set_xticks(range(2, 7))
+    else:
+        axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
     figure.legend(loc="outside lower center", frameon=False, ncols=min(len(series), 3))
     figure.savefig(path, dpi=110)
     plt.close(figure)
-
-
-def write_means(figures: dict[str, dict[str, Points]], path: Path) -> None:
-    """Write what documents quote where the program did not: the mean of each series, or its points if few."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["figure", "finding", "value"])
-        for figure, series in figures.items():
-            for name, (xs, ys) in series.items():
-                if len(xs) < 8:
-                    writer.writerows(
-                        [figure, f"{name} at {x:g}", f"{y:.4g}"] for x, y in zip(xs, ys, strict=True)
-                    )
-                else:
-                    writer.writerow([figure, name, f"{sum(ys) / len(ys):.4g}"])
 
 
 def save(folder: Path, paper: str) -> None:
@@ -131,8 +135,6 @@ def main() -> None:
             print(f"{paper}: no series in {options.folder}, nothing drawn")
             continue
         every = read_series(options.folder / f"{paper}.csv")
-        if not (options.folder / f"{paper}_findings.csv").exists():
-            write_means(every, options.folder / f"{paper}_findings.csv")
         for number, series in sorted(every.items(), key=lambda item: by_number(item[0])):
             path = options.folder / f"{paper}-figure-{number}.png"
             draw(number, figures[number], series, path)

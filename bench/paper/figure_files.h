@@ -11,6 +11,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <iostream>
 #include <string>
 
 namespace streamjoin::bench {
@@ -23,15 +24,17 @@ class FigureFiles {
     findings_ << "figure,finding,value\n";
   }
 
-  template <typename X, typename Y>
-  void point(int figure, const std::string& series, X x, Y y) {
+  /// A figure is a number, or text like "9a".
+  template <typename Figure, typename X, typename Y>
+  void point(const Figure& figure, const std::string& series, X x, Y y) {
     series_ << figure << ',' << series << ',' << x << ',' << y << '\n';
   }
 
   /// `finding` without commas: it is a field of the file.
-  void finding(int figure, const std::string& finding, double value) {
+  template <typename Figure>
+  void finding(const Figure& figure, const std::string& finding, double value) {
     findings_ << figure << ',' << finding << ',' << value << '\n';
-    std::printf("figure %d: %s: %.4g\n", figure, finding.c_str(), value);
+    std::cout << "figure " << figure << ": " << finding << ": " << value << std::endl;
   }
 
   bool good() const { return series_.good() && findings_.good(); }

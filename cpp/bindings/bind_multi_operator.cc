@@ -23,11 +23,12 @@ using ValueArrays = std::pair<NumberArray, std::optional<py::array_t<uint8_t, py
 using Alternatives = std::vector<std::vector<std::vector<std::optional<Duration>>>>;
 using ClassTypes = std::vector<std::vector<std::pair<std::string, uint32_t>>>;
 
-constexpr std::array<std::pair<const char*, MultiAlgorithm>, 4> kAlgorithms{
+constexpr std::array<std::pair<const char*, MultiAlgorithm>, 5> kAlgorithms{
     {{"hash", MultiAlgorithm::kHash},
      {"merge_gca", MultiAlgorithm::kMergeGca},
      {"merge_lca", MultiAlgorithm::kMergeLca},
-     {"nested_loop", MultiAlgorithm::kNestedLoop}}};
+     {"nested_loop", MultiAlgorithm::kNestedLoop},
+     {"nested_loop_pipeline", MultiAlgorithm::kNestedLoopPipeline}}};
 constexpr std::array<std::pair<const char*, Comparison>, 6> kComparisons{{{"<", Comparison::kLess},
                                                                           {"<=", Comparison::kLessEqual},
                                                                           {">", Comparison::kGreater},

@@ -1,11 +1,14 @@
 """Which algorithm joins a query's streams, and why.
 
-| algorithm     | how a new row finds its partners                                                          |
-| ------------- | ----------------------------------------------------------------------------------------- |
-| `hash`        | stream by stream through the I-Nodes of the attributes they share (HW-join)               |
-| `merge_gca`   | a sweep over time, filtered by the largest bound of all pairs, then the matrix (MW-join)  |
-| `merge_lca`   | the same sweep, filtered by each stream's own largest bound                               |
-| `nested_loop` | every stored row is looked at (NLW-join)                                                  |
+| algorithm              | how a new row finds its partners                                                 |
+| ---------------------- | -------------------------------------------------------------------------------- |
+| `hash`                 | stream by stream through the I-Nodes of the attributes they share (HW-join)      |
+| `merge_gca`            | a sweep over time, filtered by the largest bound of all pairs, then by the       |
+|                        | matrix (MW-join)                                                                 |
+| `merge_lca`            | the same sweep, filtered by each stream's own largest bound                      |
+| `nested_loop`          | every stored row is looked at (NLW-join)                                         |
+| `nested_loop_pipeline` | the same in binary steps, in declared order: each looks at every stored row or   |
+|                        | intermediate result of its other side; these are stored (NLW-join as published)  |
 
 `merge` stands for the better of its two filters: they are the same where all streams have one largest bound,
 and where they differ LCA looks at fewer rows. Two streams joined on values run in the binary operator, which
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from streamjoin.query import Query
 
 FEW_ROWS = 16.0  # rows of a stream in a period up to which comparing keys beats looking them up
-ALGORITHMS = ("auto", "hash", "merge", "nested_loop", "merge_gca", "merge_lca")
+ALGORITHMS = ("auto", "hash", "merge", "nested_loop", "merge_gca", "merge_lca", "nested_loop_pipeline")
 
 
 class Algorithm(NamedTuple):

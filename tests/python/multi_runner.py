@@ -21,7 +21,7 @@ from multi_oracle import (
 )
 from random_multi import MultiCase
 
-ALGORITHMS = ("auto", "hash", "merge", "merge_gca", "merge_lca", "nested_loop")
+ALGORITHMS = ("auto", "hash", "merge", "merge_gca", "merge_lca", "nested_loop", "nested_loop_pipeline")
 KEY_TYPES = {
     "int64": pa.int64(),
     "int32": pa.int32(),
@@ -110,7 +110,7 @@ def judge(case: MultiCase, algorithm: str, steps: list[MultiStep], *, restore_at
             operator.validate()
             seen = results_of(case, out)
             rows_out += sum(seen.values())
-            _check(case, operator, expected, seen)
+            _check(expected, seen)
             late = late_of(case, out)
             assert late == expected.late or (case.rules.late == "insert" and not late)
             assert operator.stats().rows_out == rows_out
@@ -130,13 +130,9 @@ def judge(case: MultiCase, algorithm: str, steps: list[MultiStep], *, restore_at
     assert sum(stats.late.values()) == sum(len(step.late) for step in steps)
 
 
-def _check(case: MultiCase, operator: sj.Operator, expected: MultiStep, seen: Counter[Result]) -> None:
-    required = Counter(expected.required)
-    optional = Counter(expected.by_late_rows)
-    if operator.query.chosen_algorithm.name.startswith("merge"):
-        optional += expected.with_late_rows
-    else:
-        required += expected.with_late_rows
+def _check(expected: MultiStep, seen: Counter[Result]) -> None:
+    required = expected.required + expected.with_late_rows
+    optional = expected.by_late_rows
     assert not required - seen, f"missing results {required - seen}"
     assert not seen - required - optional, (
         f"results that are none, or come twice {seen - required - optional}"

@@ -149,7 +149,9 @@ def test_promises_that_end_and_promises_that_are_broken(start: int) -> None:
         judge_case(make_case(seed, harsh=True))
 
 
-@pytest.mark.parametrize("algorithm", ["hash", "merge_gca", "merge_lca", "nested_loop"])
+@pytest.mark.parametrize(
+    "algorithm", ["hash", "merge_gca", "merge_lca", "nested_loop", "nested_loop_pipeline"]
+)
 def test_every_algorithm_purges_alike(algorithm: str) -> None:
     for seed in range(5000, 5000 + CASES // 10):
         try:

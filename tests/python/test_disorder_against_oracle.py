@@ -60,7 +60,7 @@ def test_any_slack_gives_what_the_algorithms_give_for_any_split(streams: int, ro
     windows = [rng.choice([0, 10, 40, 100]) for _ in range(streams)]
     text_keys = rng.random() < 0.3
     policy = sj.MaxSlack() if slack is None else sj.Slack(slack)
-    algorithm = rng.choice(["auto", "merge", "nested_loop"])
+    algorithm = rng.choice(["auto", "merge", "nested_loop", "nested_loop_pipeline"])
     query = make_query(streams, policy, windows=windows, algorithm=algorithm)
     run = Run(query, text_keys=text_keys)
     run.feed(arrivals, rng, longest=rng.choice([1, 5, 50]), snapshots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import streamjoin as sj
 SCHEMA = pa.schema([("k", pa.int64()), ("l", pa.string()), ("x", pa.float64()), ("t", pa.int64())])
 NAMES = ("a", "b", "c")
 ON = ("a.k = b.k", "b.l = c.l")
-ALGORITHMS = ("auto", "hash", "merge", "merge_gca", "merge_lca", "nested_loop")
+ALGORITHMS = ("auto", "hash", "merge", "merge_gca", "merge_lca", "nested_loop", "nested_loop_pipeline")
 
 
 def query_of(names: tuple[str, ...] = NAMES, on: tuple[str, ...] = ON, **options: Any) -> sj.Query:
@@ -44,7 +45,12 @@ def times_of(out: sj.Output, names: tuple[str, ...] = NAMES) -> list[tuple[int, 
         (lambda: query_of(within=sj.within("a", "d", 3)), "got 'd'"),
         (lambda: query_of(within=sj.within("a", "a", 3)), "expected two different streams, got 'a' twice"),
         (lambda: query_of(within=[], on=("a.k = b.k",)), "nothing ties stream 'a' to 'c'"),
-        (lambda: query_of(how="left"), "a join of 3 streams must be 'inner', got 'left'"),
+        *(
+            (lambda how=how: query_of(how=how), f"a join of 3 streams must be 'inner', got '{how}'")
+            for how in ("left", "right", "full", "left_semi", "left_anti")
+        ),
+        (lambda: query_of(within=sj.follows("b", "b", within=3)), "expected two different streams, got 'b'"),
+        (lambda: query_of(within=sj.between("c", "c", lower=0)), "expected two different streams, got 'c'"),
         (lambda: query_of(algorithm="sort_merge"), "algorithm: expected one of .*, got 'sort_merge'"),
         (lambda: query_of(where="a.x < d.x"), "expected one of the streams .*, got 'd'"),
         (lambda: query_of(where=sj.band("a.x", "d.x", 1)), "d.x is of none of the streams"),
@@ -143,6 +149,7 @@ def test_punctuations_without_windows_are_for_two_streams_joined_on_values() -> 
         ({"names": ("a", "b"), "on": ("a.k = b.k",), "algorithm": "hash"}, "hash", True),
         ({"names": ("a", "b"), "on": ("a.k = b.k",), "algorithm": "merge"}, "merge_gca", False),
         ({"names": ("a", "b"), "on": ("a.k = b.k",), "algorithm": "nested_loop"}, "nested_loop", False),
+        ({"algorithm": "nested_loop_pipeline"}, "nested_loop_pipeline", False),
         ({"names": ("a", "b"), "on": ("a.k = b.k",), "how": "left"}, "hash", True),
         ({"names": ("a", "b"), "on": (), "where": sj.band("a.x", "b.x", 1)}, "merge_gca", False),
         ({"on": ()}, "merge_gca", False),
@@ -261,6 +268,37 @@ def test_a_self_join_is_one_input_under_two_names(algorithm: str) -> None:
     pairs = sorted(pair for step in found for pair in step)
     # Key 1 at 0, 3, 3, 9: every ordered pair at most 5 apart, a row with itself included; key 2 with itself.
     assert pairs == [(0, 0), (0, 3), (0, 3), (3, 3), (3, 3), (3, 3), (3, 3), (4, 4), (9, 9)]
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_ten_streams_give_every_combination_that_fits(algorithm: str) -> None:
+    names = tuple("abcdefghij")
+    on = tuple(f"{left}.k = {right}.k" for left, right in pairwise(names))
+    op = operator_of(query_of(names, on=on, algorithm=algorithm))
+    for name in names[:-1]:
+        assert op.push(name, table((1, "", 0, 0), (2, "", 0, 0))).rows.num_rows == 0
+    op.push("c", table((1, "", 0, 4)))  # key 1 twice in c
+    op = sj.Operator.restore(op.query, op.snapshot())
+    op.push("h", table((1, "", 0, 9)))  # and twice in h, where 9 is too late for 0 if j comes at 12
+    assert times_of(op.push("j", table((1, "", 0, 10))), ("c", "h", "j")) == [
+        (0, 0, 10), (0, 9, 10), (4, 0, 10), (4, 9, 10)
+    ]  # fmt: skip
+    assert op.push("j", table((2, "", 0, 10), (2, "", 0, 11))).rows.num_rows == 1  # 11 is past 0 + 10
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_one_input_under_three_names(algorithm: str) -> None:
+    query = query_of(
+        on=("a.k = b.k", "b.k = c.k"), within=sj.path(*NAMES, within=[3, 3]), algorithm=algorithm
+    )
+    op = operator_of(query)
+    batch = table((1, "", 0, 0), (1, "", 0, 2), (2, "", 0, 3), (1, "", 0, 5))
+    found = sorted(row for name in NAMES for row in times_of(op.push(name, batch)))
+    times = (0, 2, 5)
+    assert found == sorted(
+        [(x, y, z) for x in times for y in times for z in times if 0 <= y - x <= 3 and 0 <= z - y <= 3]
+        + [(3, 3, 3)]
+    )
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

@@ -69,7 +69,10 @@ MultiOperator::MultiOperator(MultiOperatorOptions options) : attributes_(std::mo
   options.join.classes = without_repetition(attributes_);
   const LatePolicy late = options.join.late;
   // Where rows wait for their order, none that reaches the join can be late for it.
-  if (options.disorder) options.join.late = LatePolicy::kDrop;
+  if (options.disorder) {
+    options.join.late = LatePolicy::kDrop;
+    options.join.rows_come_behind = true;
+  }
   join_ = std::make_unique<MultiJoin>(std::move(options.join), dictionaries);
   if (options.disorder) expect_disorder(std::move(*options.disorder), late);
 }
@@ -193,7 +196,7 @@ MultiOutput MultiOperator::output_of(MultiResults&& results) const {
 }
 
 void MultiOperator::free_dead_rows() {
-  for (size_t stream = 0; stream < streams(); ++stream) join_->state(stream).sweep_all();
+  join_->free_dead_rows();
 }
 
 uint64_t MultiOperator::dictionary_entries() const {

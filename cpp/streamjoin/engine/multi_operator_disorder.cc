@@ -104,7 +104,7 @@ MultiOutput MultiOperator::give_out() {
 }
 
 std::vector<uint32_t> MultiOperator::take_empty_batches(size_t stream) {
-  std::vector<uint32_t> batches = join_->state(stream).take_empty_batches();
+  std::vector<uint32_t> batches = join_->take_empty_batches(stream);
   if (!disorder_) return batches;
   const std::vector<uint32_t> drained = disorder_->take_drained_batches(stream);
   batches.insert(batches.end(), drained.begin(), drained.end());
@@ -124,7 +124,7 @@ size_t MultiOperator::live_rows(size_t stream) const {
 }
 
 std::vector<RowRef> MultiOperator::move_rows_to(size_t stream, uint32_t batch) {
-  std::vector<RowRef> were = join_->state(stream).move_rows_to(batch);
+  std::vector<RowRef> were = join_->move_rows_to(stream, batch);
   if (!disorder_) return were;
   const std::vector<RowRef> waiting = disorder_->move_rows_to(stream, batch, were.size());
   were.insert(were.end(), waiting.begin(), waiting.end());

@@ -1,7 +1,6 @@
 #include "streamjoin/join/multi_join.h"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -23,12 +22,15 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
   for (size_t stream = 0; stream < streams(); ++stream) {
     StreamStateOptions state{.dictionaries = {},
                              .value_slots = options_.value_slots[stream],
-                             .indexed = options_.algorithm == MultiAlgorithm::kHash};
+                             .indexed = options_.algorithm == MultiAlgorithm::kHash,
+                             .values_by_node = options_.algorithm == MultiAlgorithm::kNestedLoopPipeline};
     for (const size_t number : options_.classes[stream]) state.dictionaries.push_back(dictionaries[number]);
     states_.push_back(std::make_unique<StreamState>(std::move(state)));
     readable_.push_back(states_.back().get());
   }
   if (options_.punctuations.used) start_punctuations(dictionaries);
+  if (options_.algorithm == MultiAlgorithm::kNestedLoopPipeline)
+    pipeline_ = std::make_unique<TuplePipeline>(matrix_, order_.plan(0), options_.conjuncts, readable_);
 }
 
 void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& results) {
@@ -39,6 +41,7 @@ void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& resu
   if (extender_.may_throw()) rehearsed = order_;
   const size_t before = results.rows.size();
   try {
+    if (pipeline_ != nullptr) pipeline_->catch_up();
     probe(stream, batch, admitted, rehearsed ? *rehearsed : order_, results.rows);
   } catch (...) {
     results.rows.resize(before);
@@ -56,8 +59,9 @@ void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& resu
   counters_[stream].rows_in += batch.times.size();
   if (!has_ended(stream)) raise_clock(stream, admission_.clock);
   if (punctuations_ == nullptr) store(stream, batch, admitted);
+  if (drops_early()) drop_what_was_left_behind();
   take_closed(results);
-  for (const auto& state : states_) state->sweep();
+  sweep();
   end_output_if_done(clocks_[stream], results);
 }
 
@@ -98,12 +102,17 @@ void MultiJoin::admit(size_t stream, const StreamBatch& batch) {
 // the order, which counts rows and not batches.
 void MultiJoin::probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted,
                       ProbingOrder& order, std::vector<RowRef>& found) {
+  if (pipeline_ != nullptr) pipeline_->begin();
   if (output_ended_) return;
   const ExtensionContext context{options_.algorithm, matrix_, readable_, options_.conjuncts};
   std::vector<uint32_t>& run = run_;
   run.clear();
   const auto flush = [&](std::span<const Time> of_run) {
-    if (!run.empty()) extender_.extend(context, stream, batch, run, of_run, order, found);
+    if (!run.empty() && pipeline_ != nullptr) {
+      pipeline_->extend(stream, batch, run, of_run, found);
+    } else if (!run.empty()) {
+      extender_.extend(context, stream, batch, run, of_run, order, found);
+    }
     run.clear();
   };
   const uint64_t before = counters_[stream].rows_in;
@@ -146,6 +155,7 @@ void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResu
 void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
   const Time limit = forget_before_[stream];
   StreamState& state = *states_[stream];
+  if (pipeline_ != nullptr) stored_.assign(batch.times.size(), kNoNode);
   keys_.resize(batch.keys.size());
   values_.resize(batch.values.size());
   for (size_t position = 0; position < keys_.size() && state.indexed(); ++position) {
@@ -162,8 +172,10 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
     for (size_t position = 0; position < keys_.size(); ++position)
       keys_[position] = batch.keys[position][row.row];
     for (size_t slot = 0; slot < values_.size(); ++slot) values_[slot] = batch.values[slot].at(row.row);
-    state.insert(time, batch.ref(row.row), keys_, values_);
+    const uint32_t node = state.insert(time, batch.ref(row.row), keys_, values_);
+    if (pipeline_ != nullptr) stored_[row.row] = node;
   }
+  if (pipeline_ != nullptr) pipeline_->absorb(stream, stored_);
 }
 
 bool MultiJoin::insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock) {
@@ -174,12 +186,33 @@ bool MultiJoin::insert_behind(size_t stream, const StreamBatch& batch, size_t ro
   }
   if (batch.unmatchable != nullptr && batch.unmatchable[row] != 0) return true;
   const Admitted admitted{static_cast<uint32_t>(row), true, clocks_[stream]};
+  const uint64_t before = states_[stream]->inserted();
+  if (pipeline_ != nullptr) pipeline_->begin();
   if (punctuations_ == nullptr) {
     store(stream, batch, {&admitted, 1});
   } else if (!breaks_promise(stream, batch, row)) {
     take_rows(stream, batch, {&admitted, 1});
   }
+  if (pipeline_ != nullptr && states_[stream]->inserted() > before)
+    pipeline_->stored_behind(stream, states_[stream]->last_inserted());
   return true;
+}
+
+// A dead row's node is handed out again once it is freed, so no tuple may speak of it then.
+void MultiJoin::sweep() {
+  const auto is_due = [](const auto& state) { return state->is_due_for_sweep(); };
+  if (pipeline_ != nullptr && std::ranges::any_of(states_, is_due)) pipeline_->prune();
+  for (const auto& state : states_) state->sweep();
+}
+
+void MultiJoin::free_dead_rows() {
+  if (pipeline_ != nullptr) pipeline_->prune();
+  for (const auto& state : states_) state->sweep_all();
+}
+
+std::vector<RowRef> MultiJoin::move_rows_to(size_t stream, uint32_t batch) {
+  if (pipeline_ != nullptr) pipeline_->prune();
+  return states_[stream]->move_rows_to(batch);
 }
 
 void MultiJoin::raise_clock(size_t stream, Time clock) {
@@ -198,19 +231,49 @@ void MultiJoin::raise_clock(size_t stream, Time clock) {
   }
 }
 
+bool MultiJoin::drops_early() const {
+  const bool merges =
+      options_.algorithm == MultiAlgorithm::kMergeGca || options_.algorithm == MultiAlgorithm::kMergeLca;
+  return merges && options_.late != LatePolicy::kInsert && !options_.rows_come_behind &&
+         punctuations_ == nullptr;
+}
+
+// What goes may be what another row waited for, so until nothing goes.
+void MultiJoin::drop_what_was_left_behind() {
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t stream = 0; stream < streams(); ++stream) {
+      const std::span<const StreamState::Timed> rows = states_[stream]->all();
+      if (rows.empty()) continue;
+      Time limit = kBeginning;
+      for (size_t other = 0; other < streams(); ++other) {
+        if (other == stream) continue;
+        const std::span<const StreamState::Timed> others = states_[other]->all();
+        const Time oldest = others.empty() ? clocks_[other] : others.front().time;
+        limit = std::max(limit, matrix_.unreachable_before(stream, other, oldest));
+      }
+      if (rows.front().time >= limit) continue;
+      counters_[stream].invalidated += states_[stream]->invalidate_before(limit);
+      again = true;
+    }
+  }
+}
+
 void MultiJoin::advance(size_t stream, Time clock, MultiResults& results) {
   const Time before = clocks_[stream];
   if (!has_ended(stream)) raise_clock(stream, clock);
+  if (drops_early()) drop_what_was_left_behind();
   take_closed(results);
-  for (const auto& state : states_) state->sweep();
+  sweep();
   end_output_if_done(std::max(before, clock), results);
 }
 
 void MultiJoin::end(size_t stream, Time time, MultiResults& results) {
   ended_[stream] = 1;
   raise_clock(stream, kEnd);
+  if (drops_early()) drop_what_was_left_behind();
   take_closed(results);
-  for (const auto& state : states_) state->sweep();
+  sweep();
   end_output_if_done(time, results);
 }
 
@@ -223,10 +286,9 @@ void MultiJoin::finish(MultiResults& results) {
   std::fill(clocks_.begin(), clocks_.end(), kEnd);
   std::fill(forget_before_.begin(), forget_before_.end(), kEnd);
   end_output_if_done(time, results);
-  for (size_t stream = 0; stream < streams(); ++stream) {
+  for (size_t stream = 0; stream < streams(); ++stream)
     counters_[stream].purged += states_[stream]->purge_all();
-    states_[stream]->sweep();
-  }
+  sweep();
 }
 
 // A stream that has ended and holds no row is missing from every result to come.
@@ -241,10 +303,9 @@ void MultiJoin::end_output_if_done(Time time, MultiResults& results) {
   if (!all && !done) return;
   output_ended_ = true;
   if (punctuations_ != nullptr) punctuations_->end();
-  for (size_t stream = 0; stream < streams(); ++stream) {
+  for (size_t stream = 0; stream < streams(); ++stream)
     counters_[stream].purged += states_[stream]->purge_all();
-    states_[stream]->sweep();
-  }
+  sweep();
   const PropagationKind kind = all ? PropagationKind::kRegular : PropagationKind::kEarly;
   ++punctuations_out_[static_cast<size_t>(kind)];
   results.punctuations.push_back({kind, true, 0, 0, time, kEnd});
@@ -254,62 +315,6 @@ std::vector<size_t> MultiJoin::probing_order(size_t stream) const {
   std::vector<size_t> order;
   for (const ProbingStep& step : order_.plan(stream).steps) order.push_back(step.stream);
   return order;
-}
-
-size_t MultiJoin::memory_bytes() const {
-  return std::accumulate(states_.begin(), states_.end(), size_t{0},
-                         [](size_t sum, const auto& state) { return sum + state->memory_bytes(); }) +
-         (punctuations_ == nullptr ? 0 : punctuations_->memory_bytes());
-}
-
-std::string MultiJoin::validate() const {
-  for (size_t stream = 0; stream < streams(); ++stream) {
-    if (const std::string broken = states_[stream]->validate(); !broken.empty()) return broken;
-    const std::span<const StreamState::Timed> rows = states_[stream]->all();
-    if (forget_before_[stream] != matrix_.forget_before(stream, clocks_))
-      return "join: what may be forgotten is not what the clocks say";
-    if (!rows.empty() && rows.front().time < forget_before_[stream])
-      return "join: a row is stored that nothing can reach";
-  }
-  if (punctuations_ != nullptr) return punctuations_->validate();
-  return {};
-}
-
-void MultiJoin::save(ArchiveWriter& out) {
-  out.value<uint64_t>(streams());
-  for (size_t stream = 0; stream < streams(); ++stream) {
-    states_[stream]->save(out);
-    const SideCounters& c = counters_[stream];
-    out.array(std::vector<uint64_t>{c.rows_in, c.punctuations_in, c.purged, c.invalidated,
-                                    c.discarded_on_the_fly, c.dropped_after_propagation, c.violations,
-                                    c.late});
-    out.value(clocks_[stream]);
-    out.value(ended_[stream]);
-  }
-  order_.save(out);
-  out.value<uint8_t>(output_ended_);
-  out.value(rows_out_);
-  for (const uint64_t count : punctuations_out_) out.value(count);
-  if (punctuations_ != nullptr) punctuations_->save(out);
-}
-
-void MultiJoin::load(ArchiveReader& in) {
-  if (in.value<uint64_t>() != streams()) throw DamagedArchive("a snapshot of another number of streams");
-  for (size_t stream = 0; stream < streams(); ++stream) {
-    states_[stream]->load(in);
-    const auto c = in.array<uint64_t>();
-    if (c.size() != 8) throw DamagedArchive("counters of another version");
-    counters_[stream] = {c[0], c[1], c[2], c[3], c[4], c[5], c[6], c[7]};
-    clocks_[stream] = in.value<Time>();
-    ended_[stream] = in.value<uint8_t>();
-  }
-  for (size_t stream = 0; stream < streams(); ++stream)
-    forget_before_[stream] = matrix_.forget_before(stream, clocks_);
-  order_.load(in);
-  output_ended_ = in.value<uint8_t>() != 0;
-  rows_out_ = in.value<uint64_t>();
-  for (uint64_t& count : punctuations_out_) count = in.value<uint64_t>();
-  if (punctuations_ != nullptr) punctuations_->load(in);
 }
 
 }  // namespace streamjoin

@@ -11,8 +11,14 @@
 // call makes the others forget cannot match the rows behind it, and a late row is told what has been
 // forgotten before it.
 //
+// Merge, mode 1: where no row can come behind a clock, a row also goes once one stream has left it behind:
+// when the oldest row of j, or its clock if it stores none, is past time + upper(i, j). Rows that are left
+// begin with the first that may be part of a result. Otherwise they stay, for a late row may need them; the
+// sweep then passes over them.
+//
 // The algorithms differ in how rows are found: hash by the indexes of the states, merge by their time-sorted
-// lists, nested_loop by looking at every row. One thread.
+// lists, nested_loop by looking at every row; nested_loop_pipeline does so in binary steps, and is the one
+// that stores intermediate results. One thread.
 
 #pragma once
 
@@ -28,6 +34,7 @@
 #include "streamjoin/join/probing_order.h"
 #include "streamjoin/join/results.h"
 #include "streamjoin/join/tuple_extender.h"
+#include "streamjoin/join/tuple_pipeline.h"
 #include "streamjoin/join/window_matrix.h"
 #include "streamjoin/state/stream_state.h"
 
@@ -38,6 +45,8 @@ struct MultiJoinOptions {
   /// alternatives[k][i][j]: the largest time(j) - time(i), closed; open without value.
   std::vector<std::vector<std::vector<std::optional<Duration>>>> alternatives;
   LatePolicy late = LatePolicy::kDrop;
+  /// Whether insert_behind() will be called.
+  bool rows_come_behind = false;
   ViolationPolicy violation = ViolationPolicy::kDrop;
   /// Per stream, its attribute classes without repetition.
   std::vector<std::vector<size_t>> classes;
@@ -84,8 +93,14 @@ class MultiJoin {
   size_t streams() const { return matrix_.streams(); }
   Time clock(size_t stream) const { return clocks_[stream]; }
   bool has_ended(size_t stream) const { return ended_[stream] != 0; }
-  StreamState& state(size_t stream) { return *states_[stream]; }
   const StreamState& state(size_t stream) const { return *states_[stream]; }
+  std::vector<uint32_t> take_empty_batches(size_t stream) { return states_[stream]->take_empty_batches(); }
+  /// Moves the rows of a stream to one batch, as StreamState does.
+  std::vector<RowRef> move_rows_to(size_t stream, uint32_t batch);
+  /// Frees every dead row.
+  void free_dead_rows();
+  /// Intermediate results that are stored: none but of the pipeline.
+  size_t stored_tuples() const { return pipeline_ == nullptr ? 0 : pipeline_->tuples(); }
   SideCounters& counters(size_t stream) { return counters_[stream]; }
   const SideCounters& counters(size_t stream) const { return counters_[stream]; }
   /// In which order a new row of the stream meets the others.
@@ -124,6 +139,9 @@ class MultiJoin {
              std::vector<RowRef>& found);
   void count_refused(size_t stream, const StreamBatch& batch, MultiResults& results);
   void store(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted);
+  void sweep();
+  bool drops_early() const;
+  void drop_what_was_left_behind();
   void raise_clock(size_t stream, Time clock);
   void end_output_if_done(Time time, MultiResults& results);
 
@@ -147,6 +165,7 @@ class MultiJoin {
   std::vector<uint8_t> ended_;
   std::vector<Time> forget_before_;                  // by stream, as the clocks stand
   std::unique_ptr<MultiPunctuations> punctuations_;  // nullptr: none on values
+  std::unique_ptr<TuplePipeline> pipeline_;          // nullptr: another algorithm
   bool output_ended_ = false;
   uint64_t rows_out_ = 0;
   std::array<uint64_t, kPropagationKinds> punctuations_out_{};
@@ -155,6 +174,7 @@ class MultiJoin {
   const std::vector<Time> no_limits_;
   Admission admission_;
   std::vector<uint32_t> run_;
+  std::vector<uint32_t> stored_;  // the pipeline's: by row of the batch, its node
   std::vector<Code> keys_;
   std::vector<NumericValue> values_;
 };

@@ -15,7 +15,7 @@ void MultiJoin::punctuate(size_t stream, const KeyPattern& pattern, Time time, M
   if (punctuations_ == nullptr || output_ended_) return;
   punctuations_->punctuate(stream, pattern, time);
   take_closed(results);
-  for (const auto& state : states_) state->sweep();
+  sweep();
 }
 
 // Counts a row that breaks a promise; it goes on all the same if violations are kept.
@@ -48,15 +48,20 @@ void MultiJoin::join_row_by_row(size_t stream, const StreamBatch& batch, std::sp
 void MultiJoin::take_rows(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted) {
   std::vector<Code> keys(batch.keys.size());
   std::vector<NumericValue> values(batch.values.size());
+  if (pipeline_ != nullptr) stored_.assign(batch.times.size(), kNoNode);
   for (const Admitted& row : admitted) {
     if (!has_ended(stream)) raise_clock(stream, row.clock);
     for (size_t position = 0; position < keys.size(); ++position)
       keys[position] = batch.keys[position][row.row];
     for (size_t slot = 0; slot < values.size(); ++slot) values[slot] = batch.values[slot].at(row.row);
     const Time time = batch.times[row.row];
+    const uint64_t before = states_[stream]->inserted();
     const bool can_match_later = time >= forget_before_[stream];
     punctuations_->take_row(stream, {time, batch.ref(row.row), keys, values, can_match_later});
+    if (pipeline_ != nullptr && states_[stream]->inserted() > before)
+      stored_[row.row] = states_[stream]->last_inserted();
   }
+  if (pipeline_ != nullptr) pipeline_->absorb(stream, stored_);
 }
 
 void MultiJoin::take_closed(MultiResults& results) {

@@ -35,8 +35,7 @@ double ProbingOrder::expected(size_t origin, const ProbingStep& step) const {
 }
 
 ProbingStep ProbingOrder::step_to(size_t origin, size_t stream, const std::vector<bool>& bound) const {
-  const auto by =
-      algorithm_ == MultiAlgorithm::kNestedLoop ? ProbingStep::By::kAll : ProbingStep::By::kPeriod;
+  const auto by = looks_at_all(algorithm_) ? ProbingStep::By::kAll : ProbingStep::By::kPeriod;
   ProbingStep step{.stream = stream, .by = by};
   for (size_t position = 0; position < classes_[stream].size(); ++position) {
     for (size_t other = 0; other < classes_.size(); ++other) {
@@ -104,7 +103,7 @@ void ProbingOrder::make_plan(size_t origin) {
       const bool first = best.stream == streams;
       const bool by_key = step.by == ProbingStep::By::kIndex;
       const bool best_by_key = best.by == ProbingStep::By::kIndex;
-      if (!first && algorithm_ == MultiAlgorithm::kNestedLoop) break;
+      if (!first && looks_at_all(algorithm_)) break;
       if (first || (by_key != best_by_key ? by_key : expected(origin, step) < expected(origin, best))) {
         best = std::move(step);
       }

@@ -17,7 +17,12 @@
 
 namespace streamjoin {
 
-enum class MultiAlgorithm : uint8_t { kHash, kMergeGca, kMergeLca, kNestedLoop };
+enum class MultiAlgorithm : uint8_t { kHash, kMergeGca, kMergeLca, kNestedLoop, kNestedLoopPipeline };
+
+/// Nested loops look at every row, and take the streams as they are declared.
+inline bool looks_at_all(MultiAlgorithm algorithm) {
+  return algorithm == MultiAlgorithm::kNestedLoop || algorithm == MultiAlgorithm::kNestedLoopPipeline;
+}
 
 /// A key of a stream: `position` counts the classes of the stream.
 struct KeyPlace {

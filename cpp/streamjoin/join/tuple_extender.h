@@ -13,7 +13,8 @@
 //
 // Merge (MW-join): rows of a stream are found in its time-sorted list by the period that the rows bound so
 // far leave for it. Mode 1 sweeps: for each pair of streams a cursor moves over the list of the other with
-// the new rows, to where their periods lie; a new row is passed over if one stream has no row there. Mode 2
+// the new rows, to where their periods lie; a new row is passed over if one stream has no row there, and
+// MultiJoin drops what can never match (multi_join.h). Mode 2
 // joins it inside these periods, which shrink with every row bound. The period comes from the largest bound
 // of all pairs (GCA) or of the streams concerned (LCA); the matrix is checked on what is let through.
 

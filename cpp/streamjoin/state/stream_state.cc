@@ -20,14 +20,12 @@ StreamState::StreamState(StreamStateOptions options) : options_(std::move(option
   for (size_t position = 1; position < classes(); ++position) {
     links_.push_back(std::make_unique<Slab<ValueLink>>());
   }
-  if (!options_.indexed) {
-    columns_ = TimeColumns(classes(), options_.value_slots);
-    return;
-  }
-  for (size_t slot = 0; slot < options_.value_slots; ++slot) {
+  if (!options_.indexed) columns_ = TimeColumns(classes(), options_.value_slots);
+  for (size_t slot = 0; slot < options_.value_slots && (options_.indexed || options_.values_by_node);
+       ++slot) {
     values_.push_back(std::make_unique<Slab<NumericValue>>());
   }
-  for (size_t position = 0; position < classes(); ++position) {
+  for (size_t position = 0; position < classes() && options_.indexed; ++position) {
     indexes_.push_back(std::make_unique<INodeIndex>());
   }
 }
@@ -82,6 +80,8 @@ uint32_t StreamState::insert(Time time, RowRef row, std::span<const Code> keys,
   in_order_ &= newest_ <= time;
   newest_ = std::max(newest_, time);
   ++live_;
+  ++inserted_;
+  last_inserted_ = node;
   if (row.batch >= batch_rows_.size()) batch_rows_.resize(row.batch + 1);
   ++batch_rows_[row.batch];
   return node;

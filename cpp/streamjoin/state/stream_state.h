@@ -49,6 +49,8 @@ struct StreamStateOptions {
   size_t value_slots = 0;
   /// Without, keys are kept but not indexed: rows are found by time alone.
   bool indexed = true;
+  /// Without indexes: whether values are asked for by node as well.
+  bool values_by_node = false;
 };
 
 class StreamState {
@@ -70,6 +72,9 @@ class StreamState {
   /// Stores a row: one key per class, one value per slot. One that is older than the newest row goes to its
   /// place in the time list.
   uint32_t insert(Time time, RowRef row, std::span<const Code> keys, std::span<const NumericValue> values);
+  /// How many rows have been stored so far, and the last of them.
+  uint64_t inserted() const { return inserted_; }
+  uint32_t last_inserted() const { return last_inserted_; }
 
   /// Visits the live rows with `key` in a class, oldest arrival first: `visit(node index)`.
   template <typename Visitor>
@@ -150,7 +155,7 @@ class StreamState {
   Code key(size_t position, uint32_t node) const {
     return position == 0 ? nodes_[node].key : (*links_[position - 1])[node].key;
   }
-  /// Only with indexes: without, values lie in columns.
+  /// With indexes, or where it was asked for: else values lie in columns alone.
   NumericValue value(size_t slot, uint32_t node) const { return (*values_[slot])[node]; }
 
   /// Takes out every live row older than `limit`; returns how many.
@@ -162,8 +167,9 @@ class StreamState {
 
   /// Frees dead rows once they are too many for invariant 3. Call it when no node index is in use.
   void sweep() {
-    if (dead_.size() > (live_ == 0 ? 0 : live_ / 4 + kSlackRows)) sweep_all();
+    if (is_due_for_sweep()) sweep_all();
   }
+  bool is_due_for_sweep() const { return dead_.size() > (live_ == 0 ? 0 : live_ / 4 + kSlackRows); }
   /// Frees every dead row.
   void sweep_all();
 
@@ -215,7 +221,7 @@ class StreamState {
   const StreamStateOptions options_;
   Slab<TNode> nodes_;
   std::vector<std::unique_ptr<Slab<ValueLink>>> links_;      // one per class but the first
-  std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot, where there are indexes
+  std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot, where they are asked for by node
   std::vector<std::unique_ptr<INodeIndex>> indexes_;         // one per class
   std::vector<Timed> time_list_;
   TimeColumns columns_;
@@ -226,6 +232,8 @@ class StreamState {
   std::vector<uint32_t> batch_rows_;
   std::vector<uint32_t> empty_batches_;
   size_t live_ = 0;
+  uint64_t inserted_ = 0;
+  uint32_t last_inserted_ = kNoNode;
   Time newest_ = kBeginning;  // of the rows that came since the state was last empty
   bool in_order_ = true;      // each of them at or after the one before: value lists are in time order
 };
