@@ -1,8 +1,9 @@
 """Draw figures 6 to 11 and table II of the experiments on disorder.
 
-    python bench/disorder/draw_disorder.py FOLDER
+    python bench/disorder/draw_disorder.py FOLDER [--save]
 
-Reads FOLDER/disorder*.csv, writes FOLDER/disorder-*.png.
+Reads FOLDER/disorder*.csv, writes FOLDER/disorder-*.png. With --save the pictures also go to docs/pictures,
+the series and what the documents quote of them to bench/results.
 
 One command for all of it: ci/figures
 """
@@ -10,6 +11,7 @@ One command for all of it: ci/figures
 from __future__ import annotations
 
 import csv
+import shutil
 import sys
 from pathlib import Path
 
@@ -17,6 +19,10 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import record  # noqa: E402
 
 Series = list[dict[str, str]]
 SETS = ("soccer_like", "three_way", "four_way")
@@ -101,6 +107,33 @@ def table(folder: Path, rows: Series) -> None:
     figure.savefig(folder / "disorder-table-2.png", dpi=110)
 
 
+def findings(rows: Series) -> Series:
+    """Return what the documents quote, with units."""
+    return [
+        {
+            "data": row["data"],
+            "target": f"{100 * float(row['target']):g}%",
+            "periods_at_99": f"{100 * float(row['share_at_99']):.1f}%",
+            "mean_recall": f"{100 * float(row['mean_recall']):.2f}%",
+            "estimate_off_by": f"{float(row['estimate_error']):.4f}",
+            "K": f"{float(row['K']):.3f} s",
+            "below_largest_delay": f"{100 * (1 - float(row['K']) / float(row['largest_delay_K'])):.1f}%",
+            "hindsight_99": f"{float(row['hindsight_K_99']):.2f} s",
+            "hindsight_mean": f"{float(row['hindsight_K_mean']):.2f} s",
+        }
+        for row in rows
+    ]
+
+
+def save(folder: Path, series: Series) -> None:
+    """Copy what documents show and quote to where they find it."""
+    with (folder / "disorder_findings.csv").open() as file:
+        record.save(record.RESULTS / "disorder_findings.csv", findings(list(csv.DictReader(file))))
+    record.save(record.RESULTS / "disorder.csv", series)
+    for picture in sorted(folder.glob("disorder-*.png")):
+        shutil.copy(picture, ROOT / "docs" / "pictures")
+
+
 def main() -> None:
     """Draw everything."""
     folder = Path(sys.argv[1])
@@ -114,6 +147,8 @@ def main() -> None:
     against(folder, 9, series, "every_s", "target", "adaptation interval L, s")
     against(folder, 10, series, "granularity_ms", "target", "granularity g, ms")
     step_times(folder, series)
+    if "--save" in sys.argv[2:]:
+        save(folder, series)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-// DisorderOptions: how an operator treats rows that come out of order.
+// DisorderOptions: how an operator treats rows that come out of order. AdaptiveWindow: what it remembers of
+// delays.
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -42,6 +43,12 @@ void register_disorder(py::module_& module) {
            "idle_after"_a = py::none(), "idle_by_wall_clock"_a = false, "target"_a = 1.0, "period"_a = 1,
            "adapt_every"_a = 1, "granularity"_a = 1, "basic_window"_a = 1, "learned_selectivity"_a = true,
            "windows"_a = py::list());
+  py::class_<Adwin>(module, "AdaptiveWindow", doc::kAdaptiveWindow)
+      .def(py::init([](double delta) { return Adwin({.delta = delta}); }), "delta"_a = AdwinOptions{}.delta)
+      .def("add", &Adwin::add, "value"_a, doc::kAdaptiveWindowAdd)
+      .def("width", &Adwin::width, doc::kAdaptiveWindowWidth)
+      .def("mean", &Adwin::mean, doc::kAdaptiveWindowMean)
+      .def("variance", &Adwin::variance, doc::kAdaptiveWindowVariance);
 }
 
 }  // namespace streamjoin::bindings

@@ -31,6 +31,12 @@ inline constexpr const char* kDisorder =
     "Slack, recall and sizes of what waits; None where streams come in order.";
 inline constexpr const char* kDisorderOptions =
     "How rows out of order are treated: policy 'fixed', 'largest_delay' or 'recall'.";
+inline constexpr const char* kAdaptiveWindow =
+    "ADWIN, as the statistics of delays use it: a window that is cut when its values change.";
+inline constexpr const char* kAdaptiveWindowAdd = "Adds a value of 0 to 1; true if the window was cut.";
+inline constexpr const char* kAdaptiveWindowWidth = "How many values it holds.";
+inline constexpr const char* kAdaptiveWindowMean = "Of the values it holds.";
+inline constexpr const char* kAdaptiveWindowVariance = "Of the values it holds.";
 inline constexpr const char* kClock =
     "The earliest time that a row of the side may still have; None before the first.";
 inline constexpr const char* kValidate = "The first broken invariant, or an empty string.";

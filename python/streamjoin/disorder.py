@@ -189,5 +189,8 @@ def _model_in_words(policy: Recall) -> list[str]:
         "modelled recall of K: the share of rows of each stream that are in order after waiting K, times the",
         f"share of the other streams' windows that is there when they join, in steps of {basic};",
         "delays are those of an adaptive window per stream, which shrinks when they change;",
-        yields,
+        yields + ";",
+        "what the model gives up for lost is corrected by what was lost in the last period;",
+        "a quarter of the loss that the target allows is kept in reserve, and what a period has lost is made",
+        "good over a quarter of it",
     ]

@@ -23,10 +23,13 @@ class Row:
 
 @dataclass
 class DisorderOracle:
-    """`upper[i][j]` is the largest time(j) - time(i); None is open. `slack` None: the largest delay seen."""
+    """`upper[i][j]` is the largest time(j) - time(i); None is open.
+
+    `slack` None: the largest delay seen; a list: one for each stream.
+    """
 
     upper: list[list[int | None]]
-    slack: int | None
+    slack: int | list[int] | None
     results: list[tuple[Row, ...]] = field(default_factory=list)
     late: list[tuple[Row, int]] = field(default_factory=list)
     joined: list[Row] = field(default_factory=list)
@@ -44,7 +47,8 @@ class DisorderOracle:
         """Algorithm 1, with K-slack before it."""
         self.local[row.stream] = max(self.local[row.stream], row.time)
         self.largest_delay = max(self.largest_delay, self.local[row.stream] - row.time)
-        slack = self.largest_delay if self.slack is None else self.slack
+        of_stream = self.slack[row.stream] if isinstance(self.slack, list) else self.slack
+        slack = self.largest_delay if of_stream is None else of_stream
         rows = self.waiting[row.stream]
         rows.append(row)
         rows.sort(key=lambda each: each.time)

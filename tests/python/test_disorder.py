@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,53 @@ def test_explain_and_stats_tell_of_the_policy() -> None:
     assert stats.buffered == {"a": 1, "b": 0}
     assert (stats.slack, stats.slack_reason) == (0, "no interval has ended yet")
     assert "estimated_recall" in str(stats)
+
+
+def stretch(rng: random.Random, start: int, count: int, first: int, delay: int) -> list[Row]:
+    """Draw rows of two streams in which every third is late by at most `delay`."""
+    rows = []
+    for number in range(first, first + count):
+        start += rng.randrange(3)
+        late = rng.randrange(delay + 1) if rng.random() < 0.3 else 0
+        rows.append(Row(rng.randrange(2), start - late, rng.randrange(4), number))
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_recall_forced_to_a_slack_gives_the_rows_of_that_slack(seed: int) -> None:
+    # The granularity is above every delay, so K is 0 or 50; all results are asked for, so it is 50 from the
+    # first delayed row's interval on. What comes after shares no window with what came before.
+    rng = random.Random(seed)
+    policy = sj.Recall(1, period=40, adapt_every=20, granularity=50, basic_window=50, selectivity="equal")
+    before, after = stretch(rng, 1000, 100, 0, 50), stretch(rng, 9000, 150, 1000, 50)
+    runs = []
+    for each in (policy, sj.Slack(50)):
+        run = Run(make_query(2, each, windows=[40, 40]))
+        run.feed(before, random.Random(1), longest=5)
+        for time in (5000, 5100, 5200):  # in order; the intervals of what came before end
+            push(run, 0, time)
+            push(run, 1, time)
+        del run.results[:], run.late[:]
+        for row in after:
+            run.feed([row], random.Random(2), longest=1)
+            assert run.op.stats().slack == 50, f"seed {seed}"
+        run.finish()
+        runs.append(run)
+    told = [[r for r in run.results if all(n is not None and 1000 <= n < 4000 for n in r)] for run in runs]
+    assert told[0] == told[1], f"seed {seed}"
+    assert len(told[0]) > 50
+    assert runs[0].late == runs[1].late
+
+
+def test_a_restored_recall_goes_on_as_if_nothing_had_happened() -> None:
+    policy = sj.Recall(0.9, period=200, adapt_every=20, granularity=2, basic_window=2)
+    rows = random_arrivals(random.Random(5), 2, 600)
+    query = make_query(2, policy, windows=[40, 40])
+    straight, restored = Run(query), Run(query)
+    for at in range(0, len(rows), 20):
+        for run in (straight, restored):
+            run.feed(rows[at : at + 20], random.Random(at), longest=5)
+        restored.op = sj.Operator.restore(query, restored.op.snapshot())
+        told = [replace(run.op.stats(), state_bytes=0) for run in (straight, restored)]
+        assert told[0] == told[1]
+    assert straight.results == restored.results

@@ -30,6 +30,8 @@ Duration DisorderStage::slack() const {
 
 void DisorderStage::resume(JoinSink& sink) {
   take_released(sink);
+  settle();
+  take_released(sink);
   while (left_at_ < left_over_.size()) {
     const Arrival arrival = left_over_[left_at_++];
     arrive(arrival.stream, arrival.time, arrival.index);
@@ -48,24 +50,58 @@ void DisorderStage::push(uint32_t stream, std::span<const Time> times, std::span
   size_t next = 0;
   try {
     while (next < times.size()) {
+      if (const size_t run = run_in_order(stream, times.subspan(next)); run > 0) {
+        arrive_in_order(stream, times.subspan(next, run), indexes.subspan(next, run));
+        next += run;
+        continue;
+      }
       const size_t i = next++;
       arrive(stream, times[i], indexes[i]);
       if (tuner_ != nullptr && released_.size() > looked_at_) take_released(sink);
     }
-    settle();
-    take_released(sink);
-    join_group(released_.size(), sink);
+    settle_in_groups(sink);
   } catch (...) {
     for (size_t i = next; i < times.size(); ++i) left_over_.push_back({stream, times[i], indexes[i]});
     throw;
   }
 }
 
+// How many of the rows have no delay, need not wait in the slack buffer, and may be held back by the
+// synchronizer together: because another stream has to come first whatever they are, or because they only
+// grow and no interval ends among them.
+size_t DisorderStage::run_in_order(uint32_t stream, std::span<const Time> times) {
+  if (options_.idle_after || slack() != 0 || buffers_[stream].size() > 0) return 0;
+  if (times[0] < buffers_[stream].local_time() || !synchronizer_.may_hold_back(stream, times[0])) return 0;
+  size_t run = 1;
+  if (held_back_stream_ == kNobody && synchronizer_.waits_for_another(stream, times[0])) {
+    while (run < times.size() && times[run] >= times[run - 1]) ++run;
+    return run;
+  }
+  const Time end = tuner_ == nullptr ? kEnd : tuner_->interval_end();
+  if (times[0] >= end || (held_back_stream_ != kNobody && times[0] <= held_back_)) return 0;
+  while (run < times.size() && times[run] > times[run - 1] && times[run] < end) ++run;
+  held_back_stream_ = stream;
+  held_back_ = times[run - 1];
+  return run;
+}
+
+void DisorderStage::arrive_in_order(uint32_t stream, std::span<const Time> times,
+                                    std::span<const uint32_t> indexes) {
+  buffers_[stream].arrive(times.back());
+  if (tuner_ != nullptr) tuner_->arrive_in_order(stream, times, slowest_but(stream));
+  synchronizer_.hold_back(stream, times, indexes, next_rank_);
+  next_rank_ += times.size();
+}
+
 void DisorderStage::arrive(uint32_t stream, Time time, uint32_t index) {
   const Duration delay = buffers_[stream].arrive(time);
   largest_delay_ = std::max(largest_delay_, delay);
   if (options_.idle_after) update_idle();
-  const uint32_t coarse = tuner_ ? tuner_->arrive(stream, delay, skew_of(stream)) : 0;
+  uint32_t coarse = 0;
+  if (tuner_ != nullptr) {
+    const Duration ahead = subtract_saturating(buffers_[stream].local_time(), slowest_but(stream));
+    coarse = tuner_->arrive(stream, delay, std::max<Duration>(0, ahead));
+  }
   buffers_[stream].push({time, next_rank_++, index, coarse}, slack(),
                         [&](const WaitingRow& row) { to_synchronizer(stream, row); });
 }
@@ -89,6 +125,18 @@ void DisorderStage::settle() {
   if (held_back_stream_ == kNobody) return;
   held_back_stream_ = kNobody;
   synchronizer_.settle(released_);
+}
+
+// Small groups stay in the caches on their way through the join.
+void DisorderStage::settle_in_groups(JoinSink& sink) {
+  for (bool more = held_back_stream_ != kNobody; more;) {
+    more = synchronizer_.settle(released_, kGroup);
+    if (!more) held_back_stream_ = kNobody;
+    take_released(sink);
+    if (more) join_group(released_.size(), sink);
+  }
+  take_released(sink);
+  join_group(released_.size(), sink);
 }
 
 void DisorderStage::punctuate(uint32_t stream, Time time, uint32_t index, JoinSink& sink) {
@@ -195,13 +243,15 @@ bool DisorderStage::is_idle_now(uint32_t stream, Time latest) const {
   return latest != kBeginning && subtract_saturating(latest, own) > *options_.idle_after;
 }
 
-Duration DisorderStage::skew_of(uint32_t stream) const {
-  Time slowest = buffers_[stream].local_time();
+/// The local time of the slowest other stream that has begun and is not idle; kEnd if there is none.
+Time DisorderStage::slowest_but(uint32_t stream) const {
+  Time slowest = kEnd;
   for (uint32_t other = 0; other < buffers_.size(); ++other) {
     const Time time = buffers_[other].local_time();
-    if (time != kBeginning && !synchronizer_.is_idle(other)) slowest = std::min(slowest, time);
+    if (other != stream && time != kBeginning && !synchronizer_.is_idle(other))
+      slowest = std::min(slowest, time);
   }
-  return subtract_saturating(buffers_[stream].local_time(), slowest);
+  return slowest;
 }
 
 void DisorderStage::take_released(JoinSink& sink) {

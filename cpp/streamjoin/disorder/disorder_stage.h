@@ -4,13 +4,14 @@
 //                                   ^                                               |
 //                                   +------ SlackTuner (recall policy) <--- results a row
 //
-// Every call hands what can go to the sink before it returns: in time order, but for rows that are `behind`
-// (earlier than one released before). Each arrival is a step of its own, so how rows are cut into calls
-// changes neither K nor the order. Under the recall policy a group ends where an interval ends, because the
-// next K depends on its results; a new K holds from the next arrival on.
-// A stream is idle when the largest time seen is more than `idle_after` past its own (past the first time
-// seen, if it has not begun): what waits of it goes on, and nobody waits for it until it has caught up. By
-// the wall clock it is idle when it has brought nothing for `idle_after`, as far as `look_at_clock` told.
+// Rows in order that need not wait for a slack, the common case, go to the synchronizer in runs; every other
+// row goes by itself. Every call hands what can go to the sink before it returns: in time order, but for rows
+// that are `behind` (earlier than one released before). Each arrival is a step of its own, so how rows are
+// cut into calls changes neither K nor the order. Under the recall policy a group ends where an interval
+// ends, because the next K depends on its results; a new K holds from the next arrival on. A stream is idle
+// when the largest time seen is more than `idle_after` past its own (past the first time seen, if it has not
+// begun): what waits of it goes on, and nobody waits for it until it has caught up. By the wall clock it is
+// idle when it has brought nothing for `idle_after`, as far as `look_at_clock` told.
 //
 // What the sink throws leaves the call unfinished and nothing lost: the next call begins with `resume`, which
 // hands the sink the same group again and goes on from there.
@@ -52,6 +53,7 @@ class JoinSink {
 class DisorderStage {
  public:
   static constexpr uint32_t kNobody = 0xffffffff;
+  static constexpr size_t kGroup = 4096;  // rows that go to the sink together where there are more
   explicit DisorderStage(DisorderOptions options);
 
   /// Goes on with a call that the sink has broken off. Every other call must find nothing left to do here.
@@ -102,13 +104,16 @@ class DisorderStage {
     Time time;
     uint32_t index;
   };
+  size_t run_in_order(uint32_t stream, std::span<const Time> times);
+  void arrive_in_order(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes);
   void arrive(uint32_t stream, Time time, uint32_t index);
   void to_synchronizer(uint32_t stream, const WaitingRow& row);
   void settle();
   void raise_clock_by_promises();
   void update_idle();
   bool is_idle_now(uint32_t stream, Time latest) const;
-  Duration skew_of(uint32_t stream) const;
+  Time slowest_but(uint32_t stream) const;
+  void settle_in_groups(JoinSink& sink);
   void take_released(JoinSink& sink);
   void join_group(size_t end, JoinSink& sink);
 

@@ -7,8 +7,10 @@
 // every row out of order then seems to have lost more than there was, and the slack grows to the largest
 // delay.
 //
-// ResultMonitor keeps, for the intervals of the last P - L, how many results came and how many were due.
-// Cost: O(1) a row, O(largest delay) an interval. Owned by the SlackTuner. One thread.
+// ResultMonitor keeps, for the intervals of the last P - L, how many results came, how many were due, and how
+// many the model had given up: it sees neither the gaps between rows nor how skew and delay go together, and
+// its losses are corrected by what was really lost. Cost: O(1) a row, O(largest delay) an interval. Owned by
+// the SlackTuner. One thread.
 
 #pragma once
 
@@ -87,56 +89,69 @@ class Productivity {
 
 class ResultMonitor {
  public:
+  struct Interval {
+    double produced = 0;
+    double due = 0;
+    double foretold = 0;  // results of `due` that the model gave up for lost
+  };
   /// Remembers the last `intervals` intervals.
   explicit ResultMonitor(uint64_t intervals) : intervals_(intervals) {}
 
-  void add(double produced, double due) {
-    seen_.push_back({produced, due});
+  void add(const Interval& interval) {
+    seen_.push_back(interval);
     while (seen_.size() > intervals_) seen_.pop_front();
   }
-  double produced() const { return sum(&Seen::produced); }
-  double due() const { return sum(&Seen::due); }
+  double produced() const { return sum(&Interval::produced); }
+  double due() const { return sum(&Interval::due); }
 
-  /// What the next interval must reach, if it holds `next_due`, for the period to come back to `target`.
-  /// The paper makes good at once what the period has lost or gained: one interval of many, it must then
-  /// reach nothing at all or everything, and the slack swings between zero and the largest delay. Here a
-  /// quarter of the period is given to it, which keeps the slack near the smallest that is enough.
+  /// What the next interval must reach, if it holds `next_due`, for the period to come back to `target`, with
+  /// a quarter of the loss that it allows in reserve. Without the reserve half of all periods would end
+  /// below. The paper makes good at once what the period has lost or gained: one interval of many, it must
+  /// then reach nothing at all or everything, and the slack swings between zero and the largest delay. Here a
+  /// quarter of the period is given to it, which keeps the slack near the smallest that is enough. And never
+  /// is more than half the loss aimed at to be saved: the last results cost the largest delay, and what was
+  /// lost leaves the period by itself.
   double requirement(double target, double next_due) const {
-    if (next_due <= 0) return target;
+    const double aim = target + target * (1 - target) / 4;
+    if (next_due <= 0) return aim;
     const double intervals = std::max(1.0, static_cast<double>(intervals_ + 1) / 4);
-    const double lost = target * due() - produced();
-    return std::min(1.0, std::max(0.0, target + lost / (next_due * intervals)));
+    const double lost = aim * due() - produced();
+    return std::min(1 - (1 - aim) / 2, std::max(0.0, aim + lost / (next_due * intervals)));
+  }
+
+  /// What was lost over what the model foretold; 1 where nothing was.
+  double correction() const {
+    const double lost = due() - produced();
+    const double foretold = sum(&Interval::foretold);
+    return lost > 0 && foretold > 0 ? std::clamp(lost / foretold, 1 / kMostCorrection, kMostCorrection) : 1;
   }
 
   void save(ArchiveWriter& out) const {
     out.value<uint64_t>(seen_.size());
-    for (const Seen& seen : seen_) {
-      out.value(seen.produced);
-      out.value(seen.due);
+    for (const Interval& seen : seen_) {
+      for (const double value : {seen.produced, seen.due, seen.foretold}) out.value(value);
     }
   }
   void load(ArchiveReader& in) {
     seen_.clear();
     const uint64_t count = in.value<uint64_t>();
     for (uint64_t i = 0; i < count; ++i) {
-      const double produced = in.value<double>();
-      seen_.push_back({produced, in.value<double>()});
+      Interval seen;
+      for (double* value : {&seen.produced, &seen.due, &seen.foretold}) *value = in.value<double>();
+      seen_.push_back(seen);
     }
   }
 
  private:
-  struct Seen {
-    double produced;
-    double due;
-  };
-  double sum(double Seen::* member) const {
+  static constexpr double kMostCorrection = 4;
+  double sum(double Interval::* member) const {
     double total = 0;
-    for (const Seen& seen : seen_) total += seen.*member;
+    for (const Interval& seen : seen_) total += seen.*member;
     return total;
   }
 
   uint64_t intervals_;
-  std::deque<Seen> seen_;
+  std::deque<Interval> seen_;
 };
 
 }  // namespace streamjoin

@@ -30,6 +30,12 @@ SlackTuner::SlackTuner(RecallOptions options)
       monitor_(static_cast<uint64_t>((options_.period - options_.adapt_every) / options_.adapt_every)),
       requirement_(options_.target) {
   for (Held& held : held_) held.heads.resize(options_.windows.size());
+  for (size_t stream = 0; stream < held_.size(); ++stream) {
+    reaches_.push_back(0);
+    for (size_t i = 0; i < held_.size(); ++i) {
+      if (i != stream) reaches_[stream] = std::max(reaches_[stream], options_.windows[stream][i]);
+    }
+  }
 }
 
 double SlackTuner::cross_results(size_t stream, Time time) {
@@ -45,20 +51,11 @@ double SlackTuner::cross_results(size_t stream, Time time) {
   return product;
 }
 
-/// How long a row of the stream stays joinable.
-Duration SlackTuner::reach_of(size_t stream) const {
-  Duration reach = 0;
-  for (size_t i = 0; i < held_.size(); ++i) {
-    if (i != stream) reach = std::max(reach, options_.windows[stream][i]);
-  }
-  return reach;
-}
-
 // A stream whose partners never come moves no head: those of the others then lag behind for nothing. So rows
 // are let go by the time alone.
 void SlackTuner::hold(size_t stream, Time time) {
   Held& held = held_[stream];
-  const Time first = subtract_saturating(time, reach_of(stream));
+  const Time first = subtract_saturating(time, reaches_[stream]);
   held.times.push_back(time);
   while (held.times[held.begin] < first) ++held.begin;
   if (held.begin < 1024 || held.begin * 2 < held.times.size()) return;
@@ -75,7 +72,7 @@ void SlackTuner::add_in_order(size_t stream, Time time, uint32_t delay, uint64_t
 void SlackTuner::add_out_of_order(size_t stream, Time clock, Time time, uint32_t delay) {
   productivity_.add_out_of_order(delay);
   // Counted as if it came at the clock: it may stay in the count a little too long, never in the way.
-  if (time >= subtract_saturating(clock, reach_of(stream))) hold(stream, clock);
+  if (time >= subtract_saturating(clock, reaches_[stream])) hold(stream, clock);
 }
 
 RecallModelInput SlackTuner::model_input() const {
@@ -118,16 +115,21 @@ void SlackTuner::adapt(Time time) {
   for (StreamStatistics& statistics : statistics_) statistics.end_interval(interval);
   last_ = productivity_.end_interval();
   const double before = requirement_;
-  monitor_.add(last_.produced, last_.due);
-  for (Duration i = 0; i < std::min<Duration>(passed, options_.period / interval); ++i) monitor_.add(0, 0);
+  // Before the first adaptation nothing was foretold: as if all had been.
+  const double foretold = adaptations_ == 0 ? last_.due - last_.produced : last_.due * (1 - modelled_);
+  monitor_.add({last_.produced, last_.due, foretold});
+  for (Duration i = 0; i < std::min<Duration>(passed, options_.period / interval); ++i) monitor_.add({});
   requirement_ = monitor_.requirement(options_.target, last_.due);
+  correction_ = monitor_.correction();
   const RecallModel model(model_input());
   const Duration old = choice_.slack;
-  choice_ = model.smallest(requirement_);
+  choice_ = model.smallest(asked_of_model(requirement_));
+  modelled_ = choice_.recall;
+  choice_.recall = std::max(0.0, 1 - correction_ * (1 - modelled_));
   if (choice_.slack == old) {
     why_ = WhySlack::kSame;
   } else {
-    const Duration alone = model.smallest(before).slack;  // had the requirement stayed
+    const Duration alone = model.smallest(asked_of_model(before)).slack;  // had the requirement stayed
     if (choice_.slack > old) {
       why_ = alone > old ? WhySlack::kDelaysGrew : WhySlack::kRequirementRose;
     } else {
@@ -160,7 +162,8 @@ void SlackTuner::save(ArchiveWriter& out) const {
   monitor_.save(out);
   out.array(last_.cross);
   out.array(last_.joined);
-  for (const double value : {last_.produced, last_.due, choice_.recall, requirement_}) out.value(value);
+  for (const double value : {last_.produced, last_.due, choice_.recall, requirement_, modelled_, correction_})
+    out.value(value);
   out.value(choice_.slack);
   out.value(choice_.steps);
   out.value(why_);
@@ -181,7 +184,8 @@ void SlackTuner::load(ArchiveReader& in) {
   monitor_.load(in);
   last_.cross = in.array<double>();
   last_.joined = in.array<double>();
-  for (double* value : {&last_.produced, &last_.due, &choice_.recall, &requirement_})
+  for (double* value :
+       {&last_.produced, &last_.due, &choice_.recall, &requirement_, &modelled_, &correction_})
     *value = in.value<double>();
   choice_.slack = in.value<Duration>();
   choice_.steps = in.value<uint64_t>();

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,18 @@ class SortedBuffer {
     }
     heap_.push_back(row);
     std::push_heap(heap_.begin(), heap_.end(), later);
+  }
+
+  /// Adds rows without delay that are in order among themselves; the first has rank `rank`, the next one
+  /// more.
+  void push_run(std::span<const Time> times, std::span<const uint32_t> indexes, uint64_t rank) {
+    if (head_ < run_.size() && times[0] < run_.back().time) {
+      for (size_t i = 0; i < times.size(); ++i) push({times[i], rank + i, indexes[i], 0});
+      return;
+    }
+    const size_t before = run_.size();
+    run_.resize(before + times.size());
+    for (size_t i = 0; i < times.size(); ++i) run_[before + i] = {times[i], rank + i, indexes[i], 0};
   }
 
   /// The first row. The buffer must not be empty.

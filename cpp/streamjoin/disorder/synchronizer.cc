@@ -4,8 +4,9 @@
 
 namespace streamjoin {
 
-void Synchronizer::drain(std::vector<ReleasedRow>& released) {
-  while (true) {
+bool Synchronizer::drain(std::vector<ReleasedRow>& released, size_t most) {
+  const size_t enough = most > released.max_size() - released.size() ? most : released.size() + most;
+  while (released.size() < enough) {
     Time first = kEnd;
     Time waits_for = kEnd;  // of a stream with nothing here, nothing after this may go yet
     for (const Stream& stream : streams_) {
@@ -15,7 +16,7 @@ void Synchronizer::drain(std::vector<ReleasedRow>& released) {
         waits_for = std::min(waits_for, stream.promised);
       }
     }
-    if (first == kEnd || first > waits_for) return;
+    if (first == kEnd || first > waits_for) return false;
     clock_ = first;
     for (uint32_t number = 0; number < streams_.size(); ++number) {
       SortedBuffer& waiting = streams_[number].waiting;
@@ -23,6 +24,16 @@ void Synchronizer::drain(std::vector<ReleasedRow>& released) {
         released.push_back({waiting.front(), number});
     }
   }
+  return true;
+}
+
+bool Synchronizer::waits_for_another(uint32_t stream, Time time) const {
+  for (uint32_t other = 0; other < streams_.size(); ++other) {
+    if (other != stream && streams_[other].waiting.empty() && !streams_[other].idle &&
+        streams_[other].promised < time)
+      return true;
+  }
+  return false;
 }
 
 void Synchronizer::promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released) {

@@ -47,7 +47,15 @@ class Synchronizer {
   bool may_hold_back(uint32_t stream, Time time) const {
     return time > clock_ && !streams_[stream].idle && time > streams_[stream].promised;
   }
-  void settle(std::vector<ReleasedRow>& released) { drain(released); }
+  void hold_back(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes,
+                 uint64_t rank) {
+    streams_[stream].waiting.push_run(times, indexes, rank);
+  }
+  /// Whether a row of the stream at `time` or later changes nothing by itself: another stream has to come
+  /// first.
+  bool waits_for_another(uint32_t stream, Time time) const;
+  /// Stops early, and says so, once `most` rows have been released.
+  bool settle(std::vector<ReleasedRow>& released, size_t most = ~size_t{0}) { return drain(released, most); }
   /// A promise that no row of the stream at or before `time` comes any more.
   void promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released);
   /// An idle stream is not waited for; what waits of it still goes in its turn.
@@ -73,7 +81,7 @@ class Synchronizer {
     Time promised = kBeginning;
     bool idle = false;
   };
-  void drain(std::vector<ReleasedRow>& released);
+  bool drain(std::vector<ReleasedRow>& released, size_t most = ~size_t{0});
 
   std::vector<Stream> streams_;
   Time clock_ = kBeginning;

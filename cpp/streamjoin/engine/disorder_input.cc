@@ -56,6 +56,7 @@ void DisorderInput::push(size_t stream, const StreamBatch& rows) {
     held.releases.resize(rows.number + size_t{1});
   }
   held.rows_of_batch[rows.number] += static_cast<uint32_t>(count);
+  if (held.releases[rows.number].capacity() == 0) held.releases[rows.number] = std::exchange(held.spare, {});
   held.releases[rows.number].assign(count, 0);
   stage_.push(static_cast<uint32_t>(stream), rows.times, slots_, *this);
 }
@@ -111,6 +112,7 @@ void DisorderInput::finish() {
 void DisorderInput::join(std::span<const ReleasedRow> rows, std::span<uint64_t> results) {
   for (; at_ < rows.size(); ++at_) {
     const ReleasedRow& released = rows[at_];
+    if (places_.size() >= kBlock) flush(results);
     if (!released.behind && !released.row.is_punctuation()) {
       add(released, at_);
       continue;
@@ -130,30 +132,46 @@ void DisorderInput::join(std::span<const ReleasedRow> rows, std::span<uint64_t> 
 void DisorderInput::add(const ReleasedRow& released, size_t place) {
   Run& run = runs_[released.stream];
   run.times.push_back(released.row.time);
-  release_slot(released.stream, released.row.index, run);
+  run.slots.push_back(released.row.index);
   places_.push_back(static_cast<uint32_t>(place));
-  const RowRef ref = run.columns.refs.back();
-  held_[released.stream].releases[ref.batch][ref.row] = before_ + places_.size();
+  run.order.push_back(static_cast<uint32_t>(places_.size()));
   clock_ = std::max(clock_, released.row.time);
 }
 
-/// Moves what a slot holds to the end of a run.
-void DisorderInput::release_slot(size_t stream, uint32_t slot, Run& run) {
+/// What the rows of a run hold leaves their slots, column by column.
+void DisorderInput::take_from_slots(size_t stream) {
   Held& held = held_[stream];
-  run.columns.refs.push_back(held.columns.refs[slot]);
-  run.columns.unmatchable.push_back(held.columns.unmatchable[slot]);
-  run.any_unmatchable |= held.columns.unmatchable[slot] != 0;
-  for (size_t k = 0; k < run.columns.keys.size(); ++k)
-    run.columns.keys[k].push_back(held.columns.keys[k][slot]);
-  for (size_t k = 0; k < run.columns.values.size(); ++k)
-    run.columns.values[k].push_back(held.columns.values[k][slot]);
-  held.free.push_back(slot);
+  Run& run = runs_[stream];
+  const size_t count = run.slots.size();
+  if (run.columns.refs.size() == count) return;  // done before the join threw
+  run.columns.refs.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const RowRef ref = held.columns.refs[run.slots[i]];
+    run.columns.refs[i] = ref;
+    held.releases[ref.batch][ref.row] = before_ + run.order[i];
+  }
+  uint8_t any_unmatchable = 0;
+  run.columns.unmatchable.resize(count);
+  for (size_t i = 0; i < count; ++i)
+    any_unmatchable |= run.columns.unmatchable[i] = held.columns.unmatchable[run.slots[i]];
+  run.any_unmatchable = any_unmatchable != 0;
+  for (size_t k = 0; k < run.columns.keys.size(); ++k) {
+    run.columns.keys[k].resize(count);
+    for (size_t i = 0; i < count; ++i) run.columns.keys[k][i] = held.columns.keys[k][run.slots[i]];
+  }
+  for (size_t k = 0; k < run.columns.values.size(); ++k) {
+    run.columns.values[k].resize(count);
+    for (size_t i = 0; i < count; ++i) run.columns.values[k][i] = held.columns.values[k][run.slots[i]];
+  }
+  held.free.insert(held.free.end(), run.slots.begin(), run.slots.end());
 }
 
 void DisorderInput::join_behind(const ReleasedRow& released) {
   Run& run = runs_[released.stream];
   run.times.push_back(released.row.time);
-  release_slot(released.stream, released.row.index, run);
+  run.slots.push_back(released.row.index);
+  run.order.push_back(0);
+  take_from_slots(released.stream);
   if (!join_.insert_behind(released.stream, batch_of(run), clock_)) {
     if (options_.late == LatePolicy::kInsert) {
       join_.give_up(released.stream, run.columns.refs[0]);
@@ -176,6 +194,7 @@ StreamBatch DisorderInput::batch_of(const Run& run) {
 
 void DisorderInput::flush(std::span<uint64_t> results) {
   if (places_.empty()) return;
+  for (size_t stream = 0; stream < runs_.size(); ++stream) take_from_slots(stream);
   for (; flushing_ < runs_.size(); ++flushing_) {
     if (!runs_[flushing_].times.empty()) join_.join(flushing_, batch_of(runs_[flushing_]));
   }
@@ -196,7 +215,7 @@ void DisorderInput::clear(size_t stream) {
   for (const RowRef ref : run.columns.refs) {
     if (--held.rows_of_batch[ref.batch] > 0) continue;
     held.drained.push_back(ref.batch);
-    held.releases[ref.batch] = {};
+    held.spare = std::exchange(held.releases[ref.batch], {});
   }
   for (size_t k = 0; k < run.columns.keys.size(); ++k) {
     join_.let_go(stream, k, run.columns.keys[k]);
@@ -207,6 +226,8 @@ void DisorderInput::clear(size_t stream) {
   run.columns.unmatchable.clear();
   run.any_unmatchable = false;
   run.times.clear();
+  run.slots.clear();
+  run.order.clear();
 }
 
 uint64_t DisorderInput::release_of(size_t stream, RowRef row) const {
@@ -288,6 +309,7 @@ size_t DisorderInput::memory_bytes() const {
       for (const auto& values : columns->values) bytes += values.capacity() * sizeof(NumericValue);
     }
     for (const auto& releases : held_[stream].releases) bytes += releases.capacity() * sizeof(uint64_t);
+    bytes += held_[stream].spare.capacity() * sizeof(uint64_t);
   }
   return bytes;
 }

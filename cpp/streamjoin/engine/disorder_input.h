@@ -5,11 +5,11 @@
 //   results by the row that completes them  <-  OrderedJoin  <-  rows of stream 0, of stream 1, ..
 //
 // A join needs each stream in order, not the streams synchronised, so a group goes stream by stream, in
-// blocks as large as calls make them; results are put afterwards in the order in which the rows that complete
-// them were released. A row behind the clock and a punctuation stand for themselves: what was released before
-// goes first. A payload batch is in use while rows of it wait. What the join throws leaves the group
-// unfinished: `resume` goes on with it, and nothing is lost or joined twice. Cost: O(m) a row and a result
-// beside the join and the stage. Owned by an operator. One thread.
+// blocks as large as calls make them, up to kBlock rows; results are put afterwards in the order in which the
+// rows that complete them were released. A row behind the clock and a punctuation stand for themselves: what
+// was released before goes first. A payload batch is in use while rows of it wait. What the join throws
+// leaves the group unfinished: `resume` goes on with it, and nothing is lost or joined twice. Cost: O(m) a
+// row and a result beside the join and the stage. Owned by an operator. One thread.
 
 #pragma once
 
@@ -113,13 +113,17 @@ class DisorderInput : private JoinSink {
     std::vector<uint32_t> drained;
     /// By batch and row: the number of its release; zero while it waits. Empty: released before this group.
     std::vector<std::vector<uint64_t>> releases;
+    std::vector<uint64_t> spare;  // of a batch that is drained, for the next
   };
-  /// Rows of a stream in the group.
+  /// Rows of a stream in the group: where they wait, and what they hold once they are taken from there.
   struct Run {
-    Columns columns;
     std::vector<Time> times;
+    std::vector<uint32_t> slots;
+    std::vector<uint32_t> order;  // of their release in the group, from 1
+    Columns columns;
     bool any_unmatchable = false;
   };
+  static constexpr size_t kBlock = 2048;  // rows that join together: few enough to stay in the caches
   class LateFinder;
 
   void join(std::span<const ReleasedRow> rows, std::span<uint64_t> results) override;
@@ -128,7 +132,7 @@ class DisorderInput : private JoinSink {
   void flush(std::span<uint64_t> results);
   void order_results(std::span<uint64_t> results);
   uint64_t release_of(size_t stream, RowRef row) const;
-  void release_slot(size_t stream, uint32_t slot, Run& run);
+  void take_from_slots(size_t stream);
   void clear(size_t stream);
   static StreamBatch batch_of(const Run& run);
 
