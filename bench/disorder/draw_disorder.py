@@ -115,7 +115,7 @@ def findings(rows: Series) -> Series:
             "target": f"{100 * float(row['target']):g}%",
             "periods_at_99": f"{100 * float(row['share_at_99']):.1f}%",
             "mean_recall": f"{100 * float(row['mean_recall']):.2f}%",
-            "estimate_off_by": f"{float(row['estimate_error']):.4f}",
+            "estimate_off_by": f"{100 * float(row['estimate_error']):.2f}%",
             "K": f"{float(row['K']):.3f} s",
             "below_largest_delay": f"{100 * (1 - float(row['K']) / float(row['largest_delay_K'])):.1f}%",
             "hindsight_99": f"{float(row['hindsight_K_99']):.2f} s",
