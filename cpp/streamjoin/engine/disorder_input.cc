@@ -230,10 +230,11 @@ void DisorderInput::clear(size_t stream) {
   run.order.clear();
 }
 
-uint64_t DisorderInput::release_of(size_t stream, RowRef row) const {
+/// Where the number of a row's release is; null if it was released before this group.
+const uint64_t* DisorderInput::release_at(size_t stream, RowRef row) const {
   const auto& releases = held_[stream].releases;
-  return row.batch < releases.size() && row.row < releases[row.batch].size() ? releases[row.batch][row.row]
-                                                                             : 0;
+  if (row.batch >= releases.size() || row.row >= releases[row.batch].size()) return nullptr;
+  return releases[row.batch].data() + row.row;
 }
 
 // A result belongs to the last released of its rows. A counting sort by release: the results of one row stay
@@ -248,10 +249,14 @@ void DisorderInput::order_results(std::span<uint64_t> results) {
   if (used == 1 && results.empty()) return;  // in the order of its rows already
   completed_by_.resize(count);
   starts_.assign(places_.size() + 1, 0);
+  constexpr size_t kAhead = 16;  // results: partners lie anywhere in their batch
   for (size_t i = 0; i < count; ++i) {
     uint64_t last = before_ + 1;
-    for (size_t stream = 0; stream < streams; ++stream)
-      last = std::max(last, release_of(stream, found[i * streams + stream]));
+    for (size_t stream = 0; stream < streams; ++stream) {
+      if (i + kAhead < count) __builtin_prefetch(release_at(stream, found[(i + kAhead) * streams + stream]));
+      const uint64_t* release = release_at(stream, found[i * streams + stream]);
+      if (release != nullptr) last = std::max(last, *release);
+    }
     completed_by_[i] = static_cast<uint32_t>(last - before_ - 1);
     ++starts_[completed_by_[i] + 1];
   }

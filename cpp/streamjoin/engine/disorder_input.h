@@ -131,7 +131,7 @@ class DisorderInput : private JoinSink {
   void join_behind(const ReleasedRow& released);
   void flush(std::span<uint64_t> results);
   void order_results(std::span<uint64_t> results);
-  uint64_t release_of(size_t stream, RowRef row) const;
+  const uint64_t* release_at(size_t stream, RowRef row) const;
   void take_from_slots(size_t stream);
   void clear(size_t stream);
   static StreamBatch batch_of(const Run& run);
