@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -31,6 +30,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 import record  # noqa: E402
 import workload  # noqa: E402
+from process_tree import usage  # noqa: E402
 
 
 class Peer(NamedTuple):
@@ -54,36 +54,6 @@ PEERS = {
     "duckdb": Peer("DuckDB, two threads", "batch", "build/peers/duckdb", "run_duckdb.py"),
     "polars": Peer("Polars, two threads", "batch", "build/peers/polars", "run_polars.py"),
 }
-
-
-class Usage(NamedTuple):
-    """What a process and everything it started use: resident bytes now, processor seconds so far."""
-
-    bytes: int
-    seconds: float
-
-
-def usage(root: int) -> Usage:
-    """Read /proc of the whole tree; children that ended count through their parents."""
-    children: dict[int, list[int]] = {}
-    own: dict[int, Usage] = {}
-    tick = os.sysconf("SC_CLK_TCK")
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdecimal():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(") ")[2].split()
-        except OSError:
-            continue  # it ended while we looked
-        children.setdefault(int(fields[1]), []).append(int(entry.name))
-        seconds = sum(map(int, fields[11:15])) / tick
-        own[int(entry.name)] = Usage(int(fields[21]) * os.sysconf("SC_PAGE_SIZE"), seconds)
-    found, waiting = [], [root]
-    while waiting:
-        number = waiting.pop()
-        found.append(own.get(number, Usage(0, 0)))
-        waiting += children.get(number, [])
-    return Usage(sum(part.bytes for part in found), sum(part.seconds for part in found))
 
 
 def run(peer: Peer, folder: Path) -> dict[str, float]:

@@ -6,34 +6,20 @@ local[2], two partitions, one file a side and micro-batch. The first micro-batch
 up, are counted; the start of the session is not.
 """
 
-import os
 import sys
 import tempfile
+from pathlib import Path
 
 import pyspark
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from runner import FOLDER, MODULUS, WINDOW_US, run
 
-STATE = "org.apache.spark.sql.execution.streaming.state."
-PROVIDERS = {"memory": "HDFSBackedStateStoreProvider"}
-KIND = sys.argv[4]
+sys.path.append(str(Path(__file__).resolve().parents[1] / "spark"))
+from session import IN_MEMORY, ROCKSDB, start_spark
 
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-SPARK = (
-    SparkSession.builder.master("local[2]")
-    .config("spark.ui.enabled", "false")
-    .config("spark.ui.showConsoleProgress", "false")
-    .config("spark.driver.memory", "4g")
-    .config("spark.sql.shuffle.partitions", "2")
-    .config("spark.sql.session.timeZone", "UTC")
-    .config(
-        "spark.sql.streaming.stateStore.providerClass",
-        STATE + PROVIDERS.get(KIND, "RocksDBStateStoreProvider"),
-    )
-    .getOrCreate()
-)
-SPARK.sparkContext.setLogLevel("OFF")
+KIND = sys.argv[4]
+SPARK = start_spark(IN_MEMORY if KIND == "memory" else ROCKSDB)
 
 
 def built_in(streams: dict[str, DataFrame]) -> DataFrame:

@@ -23,12 +23,12 @@ import pyarrow.parquet as pq
 import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from session import start_spark
 from streamjoin import spark as sjs
 from streamjoin.spark.watch import totals_of
 
 HOUR = 3_600_000_000
 SPAN = 3 * HOUR
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def write_files(folder: Path, rows: int, batches: int) -> list[int]:
@@ -105,17 +105,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=5_000)
     parser.add_argument("--batches", type=int, default=8)
     options = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = start_spark()
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         closing = write_files(folder, options.rows, options.batches)

@@ -27,7 +27,7 @@ import streamjoin as sj
 from pyspark.sql.streaming import TwsTester
 from streamjoin.spark import frames, residents
 from streamjoin.spark.layout import Layout
-from streamjoin.spark.processor import Head, JoinProcessor
+from streamjoin.spark.processor import TOTALS, Head, JoinProcessor
 
 SPAN = 60_000_000  # microseconds of events in one micro-batch
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.float64()), ("t", pa.timestamp("us", "UTC"))])
@@ -60,7 +60,11 @@ def micro_batch(rng: np.random.Generator, rows: int, keys: int, number: int) -> 
 def head_of(tester: TwsTester) -> Head:
     value = tester.peekValueState("head", 0)
     assert value is not None
-    return Head(*value)
+    return Head.of(value[0])
+
+
+def rows_held(out: pd.DataFrame) -> int:
+    return int(out["totals"].iloc[-1].split()[TOTALS.index("state_rows")])
 
 
 def written(window: int, rows: int) -> tuple[list[int], int]:
@@ -73,7 +77,7 @@ def written(window: int, rows: int) -> tuple[list[int], int]:
         out = tester.testInPandas(0, pd.DataFrame({"frame": data}))
         if number >= 2 * window:
             sizes.append(head_of(tester).written_bytes)
-    return sizes, int(out["state_rows"].iloc[-1])
+    return sizes, rows_held(out)
 
 
 def rebuild(rows: int) -> tuple[float, float, int]:
@@ -90,7 +94,7 @@ def rebuild(rows: int) -> tuple[float, float, int]:
         if head.pieces and head.next_bytes >= 0.8 * head.snapshot_bytes and head.next_pieces:
             break
     stored = head.next_segment - head.first_segment
-    held = int(out["state_rows"].iloc[-1])
+    held = rows_held(out)
     times = []
     for _ in range(3):
         start = time.process_time()

@@ -16,7 +16,6 @@ resident memory is far below that of all rows (and does not grow with them).
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 import time
@@ -29,6 +28,7 @@ import pyarrow.parquet as pq
 import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from session import largest_worker, processor_seconds, start_spark
 from streamjoin import spark as sjs
 
 DAY = 86_400_000_000  # microseconds
@@ -96,64 +96,6 @@ def judged(spark: SparkSession, folder: Path, window: int) -> Answer:
     pairs = pa.table({"left_id": left_id[i], "right_id": right_id[j]})
     pq.write_table(pairs, folder / "pairs.parquet")
     return answer(spark.read.parquet(str(folder / "pairs.parquet")))
-
-
-def processes() -> dict[int, Path]:
-    """This process and everything it started, also by way of the JVM."""
-    parents = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:  # it has ended
-                continue
-    found = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in found} - found:
-        found |= more
-    return {pid: Path(f"/proc/{pid}") for pid in found}
-
-
-def processor_seconds() -> float:
-    ticks = 0
-    for path in processes().values():
-        try:
-            fields = (path / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        ticks += sum(map(int, fields[11:15]))  # own time and that of children that have ended
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def largest_worker() -> int:
-    """Peak resident bytes of the largest Python worker."""
-    largest = 0
-    for path in processes().values():
-        try:
-            if (
-                "pyspark" not in (path / "cmdline").read_text()
-                or "daemon" not in (path / "cmdline").read_text()
-            ):
-                continue
-            status = (path / "status").read_text()
-        except OSError:
-            continue
-        largest = max(largest, int(status.split("VmHWM:")[1].split()[0]) * 1024)
-    return largest
-
-
-def start_spark() -> SparkSession:
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "4g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
-    return spark
 
 
 def compare(spark: SparkSession, folder: Path, rows: int, rows_a_key: int, skip: list[str]) -> bool:

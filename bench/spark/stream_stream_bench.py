@@ -2,10 +2,9 @@
 
     python bench/spark/stream_stream_bench.py [--rows N] [--batches N] [--skip NAME ...]
 
-Two streams, N rows a side and micro-batch, +-120 s, about 0.85 matches a row. Three joins run one after
-the other: Spark's with RocksDB
-state, Spark's with in-memory state, and ours (RocksDB). The number of result rows must agree; rows/s are
-those after the first three micro-batches, while the JVM warms up.
+Two streams, N rows a side and micro-batch, +-120 s, about 0.85 matches a row. Three joins run one after the
+other: Spark's with RocksDB state, Spark's with in-memory state, and ours (RocksDB). The number of result
+rows must agree; rows/s are those after the first three micro-batches, while the JVM warms up.
 
 Expected: ours at least 10 times the first and 3 times the second; state bytes at most half.
 """
@@ -27,10 +26,10 @@ import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
+from session import IN_MEMORY, PROVIDER, ROCKSDB, processor_seconds, start_spark
 from streamjoin import spark as sjs
 from streamjoin.spark.watch import totals_of
 
-PREFIX = "org.apache.spark.sql.execution.streaming.state."
 SPAN = 60  # seconds of events in one micro-batch
 WINDOW = 120
 WARM_UP = 3
@@ -104,26 +103,6 @@ class ProcessorTimes(StreamingQueryListener):
         pass
 
 
-def processor_seconds() -> float:
-    """Processor time of all processes below this one, Java and Python workers, and of their dead children."""
-    parents: dict[int, int] = {}
-    used: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
-            continue  # it has just ended
-        pid = int(path.parent.name)
-        parents[pid], used[pid] = int(fields[1]), sum(map(int, fields[11:15]))
-    total = 0
-    for pid, ticks in used.items():
-        ancestor = pid
-        while ancestor in parents and ancestor != os.getpid():
-            ancestor = parents[ancestor]
-        total += ticks if ancestor == os.getpid() and pid != ancestor else 0
-    return total / os.sysconf("SC_CLK_TCK")
-
-
 def run(joined: DataFrame, checkpoint: Path) -> list[Any]:
     counted = joined.observe("answer", F.count(F.lit(1)).alias("rows"))
     writer = counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
@@ -138,21 +117,11 @@ def main() -> int:
     parser.add_argument("--batches", type=int, default=7)
     parser.add_argument("--skip", nargs="*", default=[], choices=["rocksdb", "memory", "ours"])
     options = parser.parse_args()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.memory", "4g")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    spark.sparkContext.setLogLevel("OFF")
+    spark = start_spark()
     joins = {
-        "rocksdb": (built_in, "RocksDBStateStoreProvider"),
-        "memory": (built_in, "HDFSBackedStateStoreProvider"),
-        "ours": (ours, "RocksDBStateStoreProvider"),
+        "rocksdb": (built_in, ROCKSDB),
+        "memory": (built_in, IN_MEMORY),
+        "ours": (ours, ROCKSDB),
     }
     clock = ProcessorTimes()
     spark.streams.addListener(clock)
@@ -166,7 +135,7 @@ def main() -> int:
         for name, (make, provider) in joins.items():
             if name in options.skip:
                 continue
-            spark.conf.set("spark.sql.streaming.stateStore.providerClass", PREFIX + provider)
+            spark.conf.set(PROVIDER, provider)
             steps = run(make(spark, folder), folder / f"checkpoint_{name}")
             warm = steps[WARM_UP:]
             seconds = sum(p.durationMs["triggerExecution"] for p in warm) / 1000

@@ -58,7 +58,7 @@ def run(tester: TwsTester, batch: dict[str, list[tuple[Any, ...]]]) -> Counter[t
 def head_of(tester: TwsTester) -> Head:
     value = tester.peekValueState("head", 0)
     assert value is not None
-    return Head(*value)
+    return Head.of(value[0])
 
 
 @pytest.fixture(autouse=True)
@@ -103,11 +103,12 @@ def test_a_batch_writes_what_it_brings_not_what_is_held(window: int) -> None:
         head = head_of(committed)
         assert head.written_bytes <= 3.5 * brought  # frames are not all of one size
         snapshots.add(head.first_piece)
-        segments, pieces = (committed.peekMapState(name, 0) for name in ("segments", "pieces"))
-        assert len(segments) == head.next_segment - head.first_segment
-        assert len(pieces) == head.pieces + head.next_pieces
+        parts = committed.peekMapState("parts", 0)
+        segments = [number for (number,) in parts if number >= 0]
+        assert sorted(segments) == list(range(head.first_segment, head.next_segment))
+        assert len(parts) - len(segments) == head.pieces + head.next_pieces
     assert len(snapshots) > 2
-    stored = sum(len(value[0]) for parts in (segments, pieces) for value in parts.values())
+    stored = sum(len(value[0]) for value in parts.values())
     assert stored < sum(len(frame) for batch in batches for frame in frames_of(batch))
 
 
@@ -129,7 +130,7 @@ def test_a_damaged_checkpoint_is_an_error() -> None:
     committed = new_tester(1 << 30)
     batch = auction_batches(seed=14, batches=1)[0]
     run(committed, batch)
-    committed.updateMapState("segments", 0, {})
+    committed.updateMapState("parts", 0, {})
     residents.HELD.clear()
     with pytest.raises(sj.SnapshotError, match="the checkpoint is damaged"):
         run(committed, batch)

@@ -20,7 +20,7 @@ from streamjoin.spark.bucket import rows_schema
 from streamjoin.spark.groups import Groups
 from streamjoin.spark.layout import Layout, result_schema
 from streamjoin.spark.packing import BUCKET, PUNCTUATION, pack_punctuations, pack_rows, unpack
-from streamjoin.spark.processor import BY_BATCH, OBSERVED, OUTPUT, WATCHED, JoinProcessor
+from streamjoin.spark.processor import OBSERVED, OUTPUT, JoinProcessor
 from streamjoin.spark.spread import Spread, choose_spread, microseconds_column, with_slab
 
 MIN_LOG_BYTES = "spark.streamjoin.state.minLogBytes"
@@ -147,8 +147,8 @@ class Plumbing:
             self.layout, min_log_bytes=int(self.spark.conf.get(MIN_LOG_BYTES, str(1 << 20)) or 0)
         )
         joined = packed.groupBy("bucket").transformWithStateInPandas(processor, OUTPUT, "Append", "None")
-        totals = [F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in (*WATCHED, *BY_BATCH)]
-        observed = joined.observe(f"{OBSERVED}_{self.layout.fingerprint[:8]}", totals[0], *totals[1:])
+        totals = F.collect_list("totals").alias("totals")
+        observed = joined.observe(f"{OBSERVED}_{self.layout.fingerprint[:8]}", totals)
         return observed.mapInArrow(unpack(self.layout), self.result_type())
 
     def rows(self, place: int) -> DataFrame:

@@ -1,9 +1,9 @@
 """`JoinProcessor`: a bucket inside `transformWithStateInPandas`.
 
     worker memory   resident bucket, with the token of the micro-batch that made it (residents.py)
-    state store     head:      token, layout, which segments and pieces count, statistics
-                    segments:  [frames of batch n] [frames of batch n+1] ...
-                    pieces:    a snapshot, and perhaps the first pieces of the next one
+    state store     head:   token, layout, which parts count, statistics
+                    parts:  segments  [frames of batch n] [frames of batch n+1] ...      from 0 upwards
+                            pieces    of a snapshot, perhaps the first of the next one   from -1 downwards
 
 Spark's checkpoint is the only truth. A resident bucket is used if its token is the committed one; after a
 failed attempt it is not, and the bucket is rebuilt: the snapshot restored, the segments since replayed,
@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator
-from dataclasses import asdict, astuple, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pandas as pd
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 import streamjoin as sj
 from streamjoin.spark import frames, residents
@@ -33,20 +34,20 @@ from streamjoin.spark.bucket import Bucket
 from streamjoin.spark.layout import Layout
 from streamjoin.spark.residents import Answer, Order
 
-FORMAT = 2
-HEAD = (
-    "format int, token string, layout string, buckets int, first_segment long, next_segment long, "
-    "first_piece long, pieces long, next_snapshot_segment long, next_pieces long, "
-    "snapshot_bytes long, snapshot_live long, next_bytes long, log_bytes long, next_log_bytes long, "
-    "written_bytes long, stats string"
-)
-WATCHED = (
-    "state_rows", "state_bytes", "payload_bytes", "rows_in", "rows_out",
-    "purged", "invalidated", "late", "violations",
+FORMAT = 3
+# Every task makes an encoder of every column of every state, which costs more than the bytes: so few columns.
+HEAD = StructType([StructField("head", StringType())])
+NUMBER = StructType([StructField("number", LongType())])
+DATA = StructType([StructField("data", BinaryType())])
+SIZES = ("state_rows", "state_bytes", "payload_bytes", "buffered")
+COUNTERS = ("rows_in", "rows_out", "purged", "invalidated", "late", "violations")
+# What each bucket reports of a micro-batch: sizes now, counters since the query began and in this micro-batch
+# alone, what it wrote to the store, whether it had to be rebuilt from it, and its slack.
+TOTALS = (
+    *SIZES, *COUNTERS, *(f"new_{name}" for name in COUNTERS), "written_bytes", "rebuilt", "slack",
 )  # fmt: skip
 OBSERVED = "streamjoin"  # begins the name of the metrics of each join of a streaming query
-BY_BATCH = ("written_bytes", "rebuilt")  # of this micro-batch alone; the rest since the query began
-OUTPUT = "blob binary, " + ", ".join(f"{name} long" for name in (*WATCHED, *BY_BATCH))
+OUTPUT = "blob binary, totals string"  # one line for all totals: Spark takes its time for every column
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,21 @@ class Head:
     log_bytes: int = 0
     next_log_bytes: int = 0
     written_bytes: int = 0
-    stats: str = ""
+    stats: dict[str, Any] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Return it as it is stored."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, text: str) -> Head:
+        """Undo `text`; SnapshotError if another version of this package has written it."""
+        stored = json.loads(text)
+        if stored["format"] != FORMAT:
+            raise sj.SnapshotError(
+                f"checkpoint: expected format {FORMAT}, got {stored['format']}: made by another streamjoin"
+            )
+        return cls(**stored)
 
 
 class JoinProcessor(StatefulProcessor):
@@ -89,8 +104,7 @@ class JoinProcessor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state."""
         self._head = handle.getValueState("head", HEAD)
-        self._segments = handle.getMapState("segments", "number long", "data binary")
-        self._pieces = handle.getMapState("pieces", "number long", "data binary")
+        self._parts = handle.getMapState("parts", NUMBER, DATA)
         self._fingerprint = self._layout.fingerprint
         context = TaskContext.get()
         self._query = (context and context.getLocalProperty("sql.streaming.queryId")) or ""
@@ -106,11 +120,10 @@ class JoinProcessor(StatefulProcessor):
         found = residents.ask(name, order) if head.token else None
         answer = residents.hold(name, self._rebuilt(head), order) if found is None else found
         written = self._write(data, head, order.token, answer)
-        totals = [*_totals(answer.stats), written, int(found is None and head.token != "")]
-        columns = {"blob": pd.Series([*answer.blobs, None], dtype=object)}
-        for column, total in zip((*WATCHED, *BY_BATCH), totals, strict=True):  # behind the blobs, one line
-            columns[column] = pd.Series([*[None] * len(answer.blobs), total], dtype="Int64")
-        yield pd.DataFrame(columns)
+        totals = _totals(answer.stats, head.stats, written, rebuilt=found is None and head.token != "")
+        blobs = [*answer.blobs, None]  # totals stand behind the blobs, in a line of their own
+        lines = [*[None] * len(answer.blobs), " ".join(map(str, totals))]
+        yield pd.DataFrame({"blob": blobs, "totals": lines}, dtype=object)
 
     def close(self) -> None:
         """Nothing to close: what stays resident is meant to."""
@@ -119,11 +132,7 @@ class JoinProcessor(StatefulProcessor):
         committed = self._head.get()
         if committed is None:
             return Head(FORMAT, "", self._fingerprint, self._layout.buckets)
-        if committed[0] != FORMAT:
-            raise sj.SnapshotError(
-                f"checkpoint: expected format {FORMAT}, got {committed[0]}: made by another streamjoin"
-            )
-        head = Head(*committed)
+        head = Head.of(committed[0])
         if head.buckets != self._layout.buckets:
             raise sj.SnapshotError(
                 f"checkpoint: it was made with buckets={head.buckets}, got buckets={self._layout.buckets}; "
@@ -149,9 +158,9 @@ class JoinProcessor(StatefulProcessor):
         )
 
     def _rebuilt(self, head: Head) -> Bucket:
-        pieces = [self._pieces.getValue((head.first_piece + i,)) for i in range(head.pieces)]
+        pieces = [self._parts.getValue((key,)) for key in _pieces(head.first_piece, head.pieces)]
         numbers = range(head.first_segment, head.next_segment)
-        segments = [self._segments.getValue((number,)) for number in numbers]
+        segments = [self._parts.getValue((number,)) for number in numbers]
         if any(part is None for part in (*pieces, *segments)):
             raise sj.SnapshotError(
                 f"the checkpoint is damaged: expected {len(pieces)} pieces of a snapshot and {len(segments)} "
@@ -166,7 +175,7 @@ class JoinProcessor(StatefulProcessor):
     def _write(self, data: list[bytes], head: Head, token: str, answer: Answer) -> int:
         """Write what this micro-batch changed; returns how many bytes that were."""
         segment = frames.join_frames(data)
-        self._segments.updateValue((head.next_segment,), (segment,))
+        self._parts.updateValue((head.next_segment,), (segment,))
         new = replace(
             head,
             token=token,
@@ -174,28 +183,28 @@ class JoinProcessor(StatefulProcessor):
             log_bytes=head.log_bytes + len(segment),
             next_log_bytes=head.next_log_bytes + len(segment),
             written_bytes=len(segment),
-            stats=json.dumps(asdict(answer.stats)),
+            stats=asdict(answer.stats),
         )
         if answer.pieces is None and head.next_pieces:  # its worker is gone, and the rest of it too
-            self._remove(self._pieces, head.first_piece + head.pieces, head.next_pieces)
+            self._remove(_pieces(head.first_piece + head.pieces, head.next_pieces))
             new = replace(new, next_pieces=0)
         elif answer.pieces is not None:
             new = self._with_pieces(new, answer)
-        self._head.update(astuple(new))
+        self._head.update((new.text(),))
         return new.written_bytes
 
     def _with_pieces(self, head: Head, answer: Answer) -> Head:
         """Write pieces of a snapshot; with the last one it takes the place of all before it."""
         assert answer.pieces is not None
         if answer.starts and head.next_pieces:
-            self._remove(self._pieces, head.first_piece + head.pieces, head.next_pieces)
+            self._remove(_pieces(head.first_piece + head.pieces, head.next_pieces))
         if answer.starts:
             head = replace(
                 head, next_snapshot_segment=head.next_segment, next_pieces=0, next_bytes=0, next_log_bytes=0
             )
         at = head.first_piece + head.pieces + head.next_pieces
-        for number, piece in enumerate(answer.pieces, at):
-            self._pieces.updateValue((number,), (piece,))
+        for key, piece in zip(_pieces(at, len(answer.pieces)), answer.pieces, strict=True):
+            self._parts.updateValue((key,), (piece,))
         size = sum(map(len, answer.pieces))
         head = replace(
             head,
@@ -205,8 +214,8 @@ class JoinProcessor(StatefulProcessor):
         )
         if not answer.complete:
             return head
-        self._remove(self._segments, head.first_segment, head.next_snapshot_segment - head.first_segment)
-        self._remove(self._pieces, head.first_piece, head.pieces)
+        self._remove(range(head.first_segment, head.next_snapshot_segment))
+        self._remove(_pieces(head.first_piece, head.pieces))
         return replace(
             head,
             first_segment=head.next_snapshot_segment,
@@ -218,12 +227,24 @@ class JoinProcessor(StatefulProcessor):
             log_bytes=head.next_log_bytes,
         )
 
-    def _remove(self, parts: Any, first: int, count: int) -> None:
-        for number in range(first, first + count):
-            parts.removeKey((number,))
+    def _remove(self, keys: Iterable[int]) -> None:
+        for key in keys:
+            self._parts.removeKey((key,))
 
 
-def _totals(stats: sj.Stats) -> list[int]:
-    """Return what is watched, all streams together."""
-    values = [getattr(stats, name) for name in WATCHED]
-    return [sum(value.values()) if isinstance(value, dict) else value for value in values]
+def _pieces(first: int, count: int) -> range:
+    """Return the keys of so many pieces in the store, from the `first` on."""
+    return range(-1 - first, -1 - first - count, -1)
+
+
+def _totals(stats: sj.Stats, before: dict[str, Any], written: int, *, rebuilt: bool) -> list[int]:
+    """Return TOTALS of a bucket, all streams together."""
+    now = asdict(stats)
+    sizes = [_sum(now[name]) for name in SIZES]
+    counters = [_sum(now[name]) for name in COUNTERS]
+    fresh = [n - _sum(before.get(name, 0)) for name, n in zip(COUNTERS, counters, strict=True)]
+    return [*sizes, *counters, *fresh, written, int(rebuilt), stats.slack or 0]
+
+
+def _sum(value: int | dict[str, int]) -> int:
+    return sum(value.values()) if isinstance(value, dict) else value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 import streamjoin as sj
-from streamjoin.spark.processor import OBSERVED
+from streamjoin.spark.processor import OBSERVED, TOTALS, Head
 
 
 def state_stats(spark: SparkSession, checkpoint: str, *, batch: int | None = None) -> dict[int, sj.Stats]:
@@ -21,23 +20,31 @@ def state_stats(spark: SparkSession, checkpoint: str, *, batch: int | None = Non
     reader = spark.read.format("statestore").option("stateVarName", "head")
     if batch is not None:
         reader = reader.option("batchId", batch)
-    rows = reader.load(str(checkpoint)).selectExpr("key.bucket AS bucket", "value.stats AS stats").collect()
-    return {row["bucket"]: sj.Stats(**json.loads(row["stats"])) for row in sorted(rows)}
+    rows = reader.load(str(checkpoint)).selectExpr("key.bucket AS bucket", "value.head AS head").collect()
+    return {row["bucket"]: sj.Stats(**Head.of(row["head"]).stats) for row in sorted(rows)}
 
 
 def totals_of(progress: Any) -> list[dict[str, int]]:
     """Return the totals of each join in a streaming query after a micro-batch."""
     observed = progress.observedMetrics
-    return [observed[name].asDict() for name in sorted(observed) if name.startswith(f"{OBSERVED}_")]
+    return [_total(observed[name]["totals"]) for name in sorted(observed) if name.startswith(f"{OBSERVED}_")]
+
+
+def _total(lines: list[str]) -> dict[str, int]:
+    """Put the totals of all buckets together; the slack is the largest of theirs."""
+    shares = [tuple(map(int, line.split())) for line in lines]
+    by_name = zip(TOTALS, zip(*shares, strict=True) if shares else [(0,)] * len(TOTALS), strict=True)
+    return {name: max(values) if name == "slack" else sum(values) for name, values in by_name}
 
 
 class JoinListener(StreamingQueryListener):
     """Hands the totals of each micro-batch to a function: `spark.streams.addListener(JoinListener(print))`.
 
-    The function gets a dict: batch, name of the query, state_rows, state_bytes, payload_bytes, and
-    counters since the query began: rows_in, rows_out, purged, invalidated, late, violations. Of the
-    micro-batch alone: written_bytes, what went to the state store, and rebuilt, how many buckets had to
-    be read back from it.
+    The function gets a dict: batch, name of the query; sizes behind the micro-batch: state_rows, state_bytes,
+    payload_bytes, buffered, and slack, the largest K of a bucket in microseconds; counters since the query
+    began: rows_in, rows_out, purged, invalidated, late, violations, and the same of the micro-batch alone:
+    new_rows_in, ... new_violations. Of the micro-batch alone too: written_bytes, what went to the state
+    store, and rebuilt, how many buckets had to be read back from it.
     """
 
     def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
