@@ -157,9 +157,7 @@ def main() -> int:
             resident = totals_of(steps[-1])[0] if name == "ours" else {"state_bytes": 0, "payload_bytes": 0}
             memory = state.memoryUsedBytes + resident["state_bytes"] + resident["payload_bytes"]
             held[name] = memory + stored
-            print(
-                f"         state: {memory / 1e6:,.1f} MB in memory, {stored / 1e6:,.1f} MB in the store's files"
-            )
+            print(f"         state: {memory / 1e6:,.1f} MB in memory, {stored / 1e6:,.1f} MB in files")
             if name == "ours":
                 totals = [totals_of(p)[0] for p in steps]
                 print("         bytes written a micro-batch:", [t["written_bytes"] for t in totals])

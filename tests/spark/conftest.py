@@ -1,4 +1,7 @@
-"""One Spark session for all tests: two threads, RocksDB state, two shuffle partitions, no user interface."""
+"""One Spark session for all tests: two threads, RocksDB state, two shuffle partitions, no user interface.
+
+Its JVM lives for minutes and every query in it for seconds: the second compiler would cost more than it saves.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ from pyspark.sql import SparkSession
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session = (
-        SparkSession.builder.master("local[2, 4]")
+        SparkSession.builder.master("local[2, 3]")
         .appName("streamjoin tests")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.host", "127.0.0.1")

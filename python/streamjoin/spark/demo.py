@@ -136,6 +136,7 @@ def _session() -> SparkSession:
         builder.master("local[2]")
         .appName("streamjoin demo")
         .config("spark.ui.enabled", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")  # it will not live for long
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
