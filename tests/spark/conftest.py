@@ -1,6 +1,6 @@
 """One Spark session for all tests: two threads, RocksDB state, two shuffle partitions, no user interface.
 
-Its JVM lives for minutes and every query in it for seconds: the second compiler would cost more than it saves.
+Its JVM lives for minutes and its queries for seconds: the second compiler would cost more than it saves.
 """
 
 from __future__ import annotations

@@ -79,6 +79,12 @@ def test_streaming_counts_are_those_of_nested_loops(spark: SparkSession, tmp_pat
     assert sum(s.rows_in["bid"] for s in stats.values()) == sum(bids.values())
     assert sum(s.state_rows["auction"] for s in stats.values()) == 180 - len(closed)
     assert reports[-1]["state_rows"] == sum(sum(s.state_rows.values()) for s in stats.values())
+    assert reports[-1]["purged"] == sum(sum(s.purged.values()) for s in stats.values()) > 0
+    for name in ("rows_in", "rows_out", "purged", "late"):
+        assert sum(report[f"new_{name}"] for report in reports) == reports[-1][name]
+    assert {report["slack"] for report in reports} == {0}
+    before = sjs.state_stats(spark, str(tmp_path / "checkpoint"), batch=0)
+    assert sum(sum(s.purged.values()) for s in before.values()) == reports[0]["new_purged"]
 
 
 def test_bad_options_are_named(spark: SparkSession) -> None:

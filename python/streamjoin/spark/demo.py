@@ -10,9 +10,7 @@ window.
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
-import shutil
 import sys
 import tempfile
 import time
@@ -27,9 +25,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 import streamjoin as sj
 from streamjoin import spark as sjs
 from streamjoin.progress import Progress
+from streamjoin.spark.checks import PROVIDER, ROCKSDB
 from streamjoin.spark.watch import totals_of
 
-ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 QUERY = sj.Query(
     [
         sj.Stream("auction", time="date_time", window="12 hours", unique="id"),
@@ -50,8 +48,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--picture", default="streamjoin-demo.png", help="where to draw (default: %(default)s)"
     )
     options = parser.parse_args(arguments)
-    if missing := missing_parts():
-        print(f"streamjoin: the demo needs {missing}", file=sys.stderr)
+    try:
+        sjs.check_environment()
+    except sj.QueryError as missing:
+        print(f"streamjoin demo: {missing}", file=sys.stderr)
         return 2
     print(f"{options.events:,} events of an auction site: 1 person, 3 auctions, 46 bids in 50")
     spark = start_spark()
@@ -73,21 +73,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if draw(Path(options.picture), promised, plain):
         print(f"picture: {options.picture}")
     return 0
-
-
-def missing_parts() -> str | None:
-    """Return what Spark needs and does not find, with a word on how to get it."""
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")
-    if java is None:
-        where = f" (JAVA_HOME={home} has none)" if home else ""
-        return f"Java 17{where}; on Debian: apt-get install openjdk-17-jre-headless"
-    for module in ("pandas", "google.protobuf"):
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            return f"{module}: pip install 'streamjoin[spark,plot]'"
-    return None
 
 
 def _positive(text: str) -> int:
@@ -140,7 +125,7 @@ def _session() -> SparkSession:
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
+        .config(PROVIDER, ROCKSDB)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("OFF")
