@@ -1,13 +1,15 @@
 """How fast is a join of static DataFrames, next to Spark's own with the same interval condition, and how much
 memory does it need where one key has a million rows?
 
-    python bench/spark/static_bench.py [--rows N] [--rows-a-key N] [--hot-rows N] [--skip NAME ...]
+    python bench/spark/static_bench.py [--rows N] [--rows-a-key N] [--sample N] [--hot-rows N] [--skip WHAT]
 
 Two DataFrames with N rows together, uniform keys and times, a window with about one match a row. Spark's join
 sorts by key and tries all pairs of a key; ours sorts by time and holds the window. Number and checksum of the
-results must agree. In other data a third of all rows have one key: Spark's join would try 10^11 pairs, so the
-judge is the kernel `window_join` over the whole data in one process. The ratio is of processor time, of all
-processes.
+results must agree. At 10M rows Spark's takes a quarter of an hour of processor time: with `--sample 10` it
+gets files with every tenth key only, its time counts tenfold, and the results of these keys must agree.
+
+In other data a third of all rows have one key: Spark's join would try 10^11 pairs, so the judge is the kernel
+`window_join` over the whole data in one process. The ratio is of processor time, of all processes.
 
 Expected: ours at least 2 times Spark's at 10M rows with 1,000 rows a key; with the hot key a worker's largest
 resident memory is far below that of all rows (and does not grow with them).
@@ -81,8 +83,10 @@ def ours(frames: dict[str, DataFrame], window: int) -> DataFrame:
     return sjs.join(query, frames)
 
 
-def answer(joined: DataFrame) -> Answer:
-    row = joined.agg(F.count(F.lit(1)), F.expr(CHECKSUM)).first()
+def answer(joined: DataFrame, sample: int = 1) -> Answer:
+    """Return what is in the join of every so many keys; the rest is computed and not looked at."""
+    chosen = f"FILTER (WHERE left_k % {sample} = 0)" if sample > 1 else ""
+    row = joined.agg(F.expr(f"count(1) {chosen}"), F.expr(f"{CHECKSUM} {chosen}")).first()
     assert row is not None
     return Answer(row[0], row[1] or 0)
 
@@ -98,7 +102,9 @@ def judged(spark: SparkSession, folder: Path, window: int) -> Answer:
     return answer(spark.read.parquet(str(folder / "pairs.parquet")))
 
 
-def compare(spark: SparkSession, folder: Path, rows: int, rows_a_key: int, skip: list[str]) -> bool:
+def compare(
+    spark: SparkSession, folder: Path, rows: int, rows_a_key: int, skip: list[str], sample: int
+) -> bool:
     window = DAY // rows_a_key  # a row has rows_a_key / 2 partners a day, two windows of them near enough
     for seed, side in enumerate(("left", "right")):
         write_side(folder / side, rows // 2, rows // rows_a_key, 0, seed)
@@ -107,12 +113,19 @@ def compare(spark: SparkSession, folder: Path, rows: int, rows_a_key: int, skip:
         if name in skip:
             continue
         answer(make({s: f.limit(20_000) for s, f in sides(spark, folder).items()}, window))  # warm up
+        data, share = sides(spark, folder), 1
+        if name == "built_in" and sample > 1:
+            for side, frame in data.items():
+                chosen = frame.where(f"k % {sample} = 0").coalesce(FILES)
+                chosen.write.parquet(str(folder / "sample" / side))
+            data, share = sides(spark, folder / "sample"), sample
         used, began = processor_seconds(), time.monotonic()
-        answers[name] = answer(make(sides(spark, folder), window))
-        seconds[name] = processor_seconds() - used
+        answers[name] = answer(make(data, window), sample)
+        seconds[name] = share * (processor_seconds() - used)
         print(
-            f"{name:8} {rows:,} rows, {rows_a_key:,} a key: {seconds[name]:7.1f} s of processor time, "
-            f"{time.monotonic() - began:6.1f} s, {answers[name].rows:,} results",
+            f"{name:8} {rows:,} rows, {rows_a_key:,} a key: {seconds[name]:7.1f} s of processor time"
+            f"{f' ({share} times that of every {share}th key)' if share > 1 else ''}, "
+            f"{time.monotonic() - began:6.1f} s, {answers[name].rows:,} results compared",
             flush=True,
         )
     if len(seconds) == 2:
@@ -140,6 +153,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--rows-a-key", type=int, default=1000)
     parser.add_argument("--hot-rows", type=int, nargs="*", default=[100_000, 1_000_000])
+    parser.add_argument("--sample", type=int, default=1)
     parser.add_argument("--skip", nargs="*", default=[], choices=["built_in", "ours", "hot"])
     options = parser.parse_args()
     spark = start_spark()
@@ -148,7 +162,9 @@ def main() -> int:
         folder = Path(text)
         for hot_rows in options.hot_rows if "hot" not in options.skip else []:
             right &= hot_key(spark, folder / f"hot_{hot_rows}", hot_rows)
-        right &= compare(spark, folder / "uniform", options.rows, options.rows_a_key, options.skip)
+        right &= compare(
+            spark, folder / "uniform", options.rows, options.rows_a_key, options.skip, options.sample
+        )
     spark.stop()
     if not right:
         print("the joins disagree", file=sys.stderr)
