@@ -53,7 +53,7 @@ def random_batches(rng: random.Random, streams: int) -> list[list[tuple[list[Row
         for place in range(streams):
             open_keys = [key for key in range(KEYS) if ends[place][key] >= number]
             rows = [
-                (rng.choice(open_keys), rng.randrange(3), rng.randrange(100), number * 10 + rng.randrange(6))
+                (rng.choice(open_keys), rng.randrange(3), rng.randrange(100), number * 10 + rng.randrange(10))
                 for _ in range(rng.randrange(8) if open_keys else 0)
             ]
             closed = [(key, number * 10 + 9) for key in range(KEYS) if ends[place][key] == number]
