@@ -38,8 +38,8 @@ def test_every_policy_in_one_streaming_query(spark: SparkSession, tmp_path: Path
     newest = max(bid[2] for bid in batches[0]["bid"])
     known: Batch = {"auction": [(70, "x", newest - 5 * SECOND)], "bid": []}
     late: Batch = {"auction": [], "bid": [(70, 1, newest - 4 * SECOND)]}
-    # No heartbeats go between buckets that learn: far behind everything stand rows in each of them, twice, since
-    # a stream waits for the other to be as far.
+    # No heartbeats go between buckets that learn: far behind everything stand rows in each of them, twice,
+    # since a stream waits for the other to be as far.
     last: list[Batch] = [
         {
             "auction": [(-i, "x", at) for i in range(1, 9)],
