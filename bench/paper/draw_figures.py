@@ -111,7 +111,8 @@ def draw(number: str, about: Figure, series: dict[str, Points], path: Path) -> N
     else:
         axes.set_xlim(left=0)
     axes.grid(alpha=0.3)
-    figure.legend(loc="outside lower center", frameon=False, ncols=min(len(series), 3))
+    ncols = 3 if max(map(len, series)) < 24 else 2
+    figure.legend(loc="outside lower center", frameon=False, ncols=min(len(series), ncols))
     figure.savefig(path, dpi=110)
     plt.close(figure)
 

@@ -31,7 +31,9 @@ from streamjoin.window_matrix import WindowMatrix
 if TYPE_CHECKING:
     from streamjoin.query import Query
 
-FEW_ROWS = 16.0  # rows of a stream in a period up to which comparing keys beats looking them up
+FEW_ROWS = (
+    4.0  # rows of a stream in a period up to which comparing keys beats looking them up (multi_join_bench)
+)
 ALGORITHMS = ("auto", "hash", "merge", "nested_loop", "merge_gca", "merge_lca", "nested_loop_pipeline")
 
 
