@@ -1,16 +1,107 @@
-"""Rows that a policy refuses, without Spark: the error names the stream, the bucket stays as it was."""
+"""Late rows, disorder and ten streams on Spark: the rows of nested loops."""
 
 from __future__ import annotations
 
+import random
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import streamjoin as sj
-from feed import AUCTION, BID, auction_query
+from feed import AUCTION, BID, SECOND, Batch, Feed, auction_batches, auction_query, nested_loops
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+from streamjoin import spark as sjs
 from streamjoin.spark import frames
 from streamjoin.spark.bucket import Bucket
 from streamjoin.spark.layout import Layout, choose_bucket_columns
+
+FAR = 10_000 * SECOND
+POLICIES: dict[str, dict[str, Any]] = {
+    "insert": {"late": "insert"},
+    "slack": {"disorder": sj.Slack("5 s")},
+    "max_slack": {"disorder": sj.MaxSlack()},
+    "recall": {"disorder": sj.Recall(0.99, period="1 min")},
+}
+
+
+def test_every_policy_in_one_streaming_query(spark: SparkSession, tmp_path: Path) -> None:
+    """A bid comes a batch behind its time, four seconds late: inserted, or waited for, it meets its auction.
+
+    What learns its slack cannot wait for the first late row: there it is on an item that has no auction.
+    """
+    batches = auction_batches(seed=31, batches=2)
+    newest = max(bid[2] for bid in batches[0]["bid"])
+    known: Batch = {"auction": [(70, "x", newest - 5 * SECOND)], "bid": []}
+    late: Batch = {"auction": [], "bid": [(70, 1, newest - 4 * SECOND)]}
+    # No heartbeats go between buckets that learn: far behind everything stand rows in each of them, twice,
+    # since a stream waits for the other to be as far.
+    last: list[Batch] = [
+        {
+            "auction": [(-i, "x", at) for i in range(1, 9)],
+            "bid": [(100 + i, 0, at) for i in range(8)],
+        }
+        for at in (FAR, 2 * FAR)
+    ]
+    first = {**batches[0], "auction": batches[0]["auction"] + known["auction"]}
+    second = {**batches[1], "bid": batches[1]["bid"] + late["bid"]}
+    feed = Feed(spark, tmp_path)
+    for batch in (first, second, *last):
+        feed.send(batch)
+    whole = None
+    for name, policy in POLICIES.items():
+        joined = feed.join(auction_query(**policy), buckets=2).withColumn("policy", F.lit(name))
+        whole = joined if whole is None else whole.unionByName(joined)
+    assert whole is not None
+    totals = feed.run(whole)
+    assert len(totals) == 4 * len(POLICIES)
+    expected = nested_loops([first, second])
+    (pair,) = [row for row in expected if row[0] == 70]
+    found = feed.results()
+    for name in POLICIES:
+        rows = Counter({row[:-1]: n for row, n in found.items() if row[-1] == name})
+        if name in ("max_slack", "recall"):
+            rows[pair] += 1 - rows[pair]  # they may have learned too late
+        assert rows == expected, name
+    learned = {t["slack"] for t in totals[-len(POLICIES) :]}
+    assert 5 * SECOND in learned  # as told
+    assert max(learned) >= 4 * SECOND  # as seen
+
+
+def test_ten_streams_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    rng = random.Random(41)
+    names = [f"s{place}" for place in range(10)]
+    schema = pa.schema([("k", pa.int64()), ("t", pa.int64())])
+    query = sj.Query(
+        [sj.Stream(name, time="t") for name in names],
+        on=[f"{a}.k = {b}.k" for a, b in pairwise(names)],
+        within=sj.within(30),
+    )
+    feed = Feed(spark, tmp_path, {name: schema for name in names})
+    sent: dict[str, list[tuple[Any, ...]]] = {name: [] for name in names}
+    for number in range(2):
+        batch: Batch = {name: [(key, number * 20 + rng.randrange(20)) for key in (0, 1)] for name in names}
+        for name in names:
+            sent[name] += batch[name]
+        feed.send(batch)
+    feed.run(sjs.join(query, {name: feed.stream(name) for name in names}, buckets=2))
+
+    def extended(row: list[tuple[Any, ...]], place: int) -> Iterator[tuple[Any, ...]]:
+        if place == len(names):
+            yield tuple(value for part in row for value in part)
+            return
+        for new in sent[names[place]]:
+            times = [part[1] for part in (*row, new)]
+            if (not row or new[0] == row[0][0]) and max(times) - min(times) <= 30:
+                yield from extended([*row, new], place + 1)
+
+    expected = Counter(extended([], 0))
+    assert expected
+    assert feed.results() == expected
 
 
 @pytest.mark.parametrize(
