@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety import JoinGraph
 from streamjoin.safety.deciders import is_safe_by_definition
+from streamjoin.stream import Stream
 
 STREAMS, PREDICATES, SCHEMES = 60, 200, 300
 # Trees with labelled leaves whose inner nodes have two or more inputs, by number of leaves (OEIS A000311).

@@ -29,6 +29,7 @@ BINDINGS_MAY_USE = {"engine", "base"}
 
 # Modules that only declare: they work where the native module is not built, and know of each other only.
 PURE_MODULES = {
+    "stream",
     "query",
     "windows",
     "window_matrix",

@@ -11,6 +11,7 @@
 #include "docstrings.h"
 #include "operator_arrays.h"
 #include "streamjoin/engine/multi_operator.h"
+#include "tuple_predicates.h"
 
 namespace streamjoin::bindings {
 namespace {
@@ -29,77 +30,8 @@ constexpr std::array<std::pair<const char*, MultiAlgorithm>, 5> kAlgorithms{
      {"merge_lca", MultiAlgorithm::kMergeLca},
      {"nested_loop", MultiAlgorithm::kNestedLoop},
      {"nested_loop_pipeline", MultiAlgorithm::kNestedLoopPipeline}}};
-constexpr std::array<std::pair<const char*, Comparison>, 6> kComparisons{{{"<", Comparison::kLess},
-                                                                          {"<=", Comparison::kLessEqual},
-                                                                          {">", Comparison::kGreater},
-                                                                          {">=", Comparison::kGreaterEqual},
-                                                                          {"==", Comparison::kEqual},
-                                                                          {"!=", Comparison::kNotEqual}}};
-
 constexpr std::array<std::pair<const char*, PurgeMode>, 3> kPurgeModes{
     {{"eager", PurgeMode::kEager}, {"lazy", PurgeMode::kLazy}, {"off", PurgeMode::kOff}}};
-
-/// Asks a Python function about row references, kNoRow where a stream is not bound.
-class PythonTuplePredicate : public TuplePredicate {
- public:
-  explicit PythonTuplePredicate(py::function function) : function_(std::move(function)) {}
-  ~PythonTuplePredicate() override {
-    const py::gil_scoped_acquire acquired;
-    function_ = py::function();
-  }
-
-  void evaluate(TupleView& tuples, std::span<uint8_t> holds) override {
-    const std::span<const RowRef> rows = tuples.rows();
-    const auto count = static_cast<py::ssize_t>(tuples.size());
-    const auto streams = static_cast<py::ssize_t>(rows.size() / tuples.size());
-    const py::gil_scoped_acquire acquired;
-    // A copy: the function may keep the array.
-    const py::array_t<uint32_t> references({count, streams, py::ssize_t{2}},
-                                           reinterpret_cast<const uint32_t*>(rows.data()));
-    const auto mask = py::cast<py::array_t<uint8_t, py::array::c_style>>(function_(references));
-    const std::span<const uint8_t> answers = flat<uint8_t>(mask);
-    if (answers.size() != holds.size()) throw UsageError("a predicate must answer for every candidate");
-    std::copy(answers.begin(), answers.end(), holds.begin());
-  }
-
- private:
-  py::function function_;
-};
-
-NumericValue to_number(const py::handle& value) {
-  if (py::isinstance<py::int_>(value)) return NumericValue::of_integer(py::cast<int64_t>(value));
-  return NumericValue::of_real(py::cast<double>(value));
-}
-
-class NativePredicate {
- public:
-  NativePredicate(const py::tuple& parts, const std::vector<size_t>& value_slots)
-      : parts_(parts), value_slots_(value_slots) {}
-
-  std::shared_ptr<TuplePredicate> make() const {
-    const std::string form = py::cast<std::string>(parts_[0]);
-    if (form == "band" && parts_.size() == 6) return make_band(slot(1, 2), slot(3, 4), to_number(parts_[5]));
-    if (form == "distance" && parts_.size() == 8) {
-      return make_distance(slot(1, 2), slot(1, 3), slot(4, 5), slot(4, 6), to_number(parts_[7]));
-    }
-    if (form == "compare" && parts_.size() == 7) {
-      const Comparison op = named(kComparisons, py::cast<std::string>(parts_[3]));
-      return make_compare(slot(1, 2), op, slot(4, 5), to_number(parts_[6]));
-    }
-    throw UsageError("unknown native predicate: " + form);
-  }
-
- private:
-  ValueSlot slot(size_t stream_at, size_t slot_at) const {
-    const ValueSlot slot{py::cast<size_t>(parts_[stream_at]), py::cast<size_t>(parts_[slot_at])};
-    if (slot.stream >= value_slots_.size() || slot.slot >= value_slots_[slot.stream])
-      throw UsageError("a native predicate names a value that no stream pushes");
-    return slot;
-  }
-
-  const py::tuple& parts_;
-  const std::vector<size_t>& value_slots_;
-};
 
 std::unique_ptr<MultiOperator> make_operator(
     const std::string& algorithm, const Alternatives& alternatives, const std::string& late,
@@ -109,7 +41,7 @@ std::unique_ptr<MultiOperator> make_operator(
     const std::vector<std::pair<std::vector<size_t>, std::variant<py::tuple, py::function>>>& predicates,
     const std::optional<std::string>& purge, const std::vector<std::optional<Duration>>& lifespans,
     const std::vector<std::pair<std::string, std::vector<size_t>>>& implies,
-    std::optional<DisorderOptions> disorder) {
+    const std::vector<bool>& unordered, std::optional<DisorderOptions> disorder) {
   MultiOperatorOptions options;
   const size_t streams = attributes.size();
   PunctuationOptions& punctuations = options.join.punctuations;
@@ -121,6 +53,7 @@ std::unique_ptr<MultiOperator> make_operator(
   options.join.algorithm = named(kAlgorithms, algorithm);
   options.join.alternatives = alternatives;
   options.join.late = named(kLatePolicies, late);
+  options.join.unordered = unordered;
   options.join.violation = named(kViolationPolicies, on_violation);
   if (value_slots.empty()) value_slots.resize(streams);
   options.join.value_slots = value_slots;
@@ -153,8 +86,14 @@ size_t checked(const MultiOperator& self, size_t stream) {
   return stream;
 }
 
-MultiOutput push(MultiOperator& self, size_t stream, uint32_t batch, const Times& times,
-                 const std::vector<std::vector<KeyArrays>>& keys, const std::vector<ValueArrays>& values) {
+using TakeBatch = MultiOutput (MultiOperator::*)(size_t, uint32_t, std::span<const Time>,
+                                                 std::span<const std::vector<KeyColumn>>,
+                                                 std::vector<NumericColumn>);
+
+template <TakeBatch take>
+MultiOutput with_batch(MultiOperator& self, size_t stream, uint32_t batch, const Times& times,
+                       const std::vector<std::vector<KeyArrays>>& keys,
+                       const std::vector<ValueArrays>& values) {
   const std::vector<size_t>& attributes = self.attributes(checked(self, stream));
   if (keys.size() != attributes.size()) throw UsageError("one key per attribute of the stream is needed");
   std::vector<std::vector<KeyColumn>> columns;
@@ -177,7 +116,7 @@ MultiOutput push(MultiOperator& self, size_t stream, uint32_t batch, const Times
     if (rows != flat<Time>(times).size()) throw UsageError("value columns must be as long as the times");
   }
   const py::gil_scoped_release released;
-  return self.push(stream, batch, flat<Time>(times), columns, std::move(numbers));
+  return (self.*take)(stream, batch, flat<Time>(times), columns, std::move(numbers));
 }
 
 MultiOutput punctuate(MultiOperator& self, size_t stream,
@@ -247,9 +186,11 @@ void register_multi_operator(py::module_& module) {
       .def(py::init(&make_operator), py::kw_only(), "algorithm"_a, "alternatives"_a, "late"_a,
            "on_violation"_a, "classes"_a, "null_safe"_a, "attributes"_a, "value_slots"_a = py::tuple(),
            "predicates"_a = py::tuple(), "purge"_a = py::none(), "lifespans"_a = py::tuple(),
-           "implies"_a = py::tuple(), "disorder"_a = py::none())
-      .def("push", &push, doc::kMultiPush, "stream"_a, "batch"_a, "times"_a, "keys"_a,
-           "values"_a = py::tuple())
+           "implies"_a = py::tuple(), "unordered"_a = py::tuple(), "disorder"_a = py::none())
+      .def("push", &with_batch<&MultiOperator::push>, doc::kMultiPush, "stream"_a, "batch"_a, "times"_a,
+           "keys"_a, "values"_a = py::tuple())
+      .def("rehearse", &with_batch<&MultiOperator::rehearse>, doc::kMultiRehearse, "stream"_a, "batch"_a,
+           "times"_a, "keys"_a, "values"_a = py::tuple())
       .def("punctuate", &punctuate, doc::kMultiPunctuate, "stream"_a, "patterns"_a, "time"_a = py::none())
       .def(
           "advance",
@@ -290,6 +231,12 @@ void register_multi_operator(py::module_& module) {
             return clock_or_none(self.join().clock(checked(self, stream)));
           },
           doc::kMultiClock, "stream"_a)
+      .def(
+          "horizon",
+          [](MultiOperator& self, size_t stream) {
+            return clock_or_none(self.join().horizon(checked(self, stream)));
+          },
+          doc::kMultiHorizon, "stream"_a)
       .def("validate", &MultiOperator::validate, doc::kValidate)
       .def(
           "save", [](MultiOperator& self) { return py::bytes(self.save()); }, doc::kSave)

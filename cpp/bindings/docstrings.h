@@ -81,6 +81,10 @@ inline constexpr const char* kMultiStats =
     "rows meet the others.";
 inline constexpr const char* kMultiClock =
     "The earliest time that a row of the stream may still have; None before the first.";
+inline constexpr const char* kMultiRehearse =
+    "The rows that push would give. Raises what it would raise; changes nothing.";
+inline constexpr const char* kMultiHorizon =
+    "The earliest time of a row of the stream in a result to come; None where nothing is known of it.";
 inline constexpr const char* kMultiRows = "Result rows: per result and stream, batch and row.";
 
 }  // namespace streamjoin::bindings::doc

@@ -35,10 +35,11 @@ from streamjoin.errors import (
 from streamjoin.operator import Operator
 from streamjoin.output import Output, Stats
 from streamjoin.patterns import ANY, EMPTY, Range
-from streamjoin.plan_operator import PlanOperator
+from streamjoin.plan import Plan
 from streamjoin.predicates import band, distance
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety import SafetyReport, purge_plan
+from streamjoin.stream import Stream
 from streamjoin.windows import between, follows, path, within
 
 __version__ = _core.__version__
@@ -53,7 +54,7 @@ __all__ = [
     "MaxSlack",
     "Operator",
     "Output",
-    "PlanOperator",
+    "Plan",
     "PunctuationViolation",
     "Query",
     "QueryError",

@@ -20,7 +20,8 @@ from streamjoin.errors import StreamJoinError
 from streamjoin.operator import Operator
 from streamjoin.output import Stats
 from streamjoin.progress import Progress
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
+from streamjoin.stream import Stream
 from streamjoin.windows import within
 
 STEP_US = 1_000  # a row of each stream every millisecond

@@ -11,15 +11,19 @@ import pyarrow as pa
 
 from streamjoin.batches import to_batch, to_schema
 from streamjoin.errors import DataError, LateRowError, PunctuationViolation, QueryError
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
+from streamjoin.stream import Stream
 from streamjoin.times import TimeUnit
 
 
 class Inputs:
     """What every stream of a query brings: its schema, its time column, its unit of time."""
 
-    def __init__(self, query: Query, schemas: Mapping[str, Any]) -> None:
-        """Check that the schemas have the columns that the query names."""
+    def __init__(self, query: Query, schemas: Mapping[str, Any], *, part_of: Inputs | None = None) -> None:
+        """Check that the schemas have the columns that the query names.
+
+        `part_of`: the inputs of the whole query, if this is one join of a tree; it runs in the unit of all.
+        """
         self.query = query
         self.names = query.stream_names
         for name in schemas:
@@ -29,8 +33,8 @@ class Inputs:
         pairs = list(zip(query.streams, self.schemas, strict=True))
         self.time_columns = [schema.get_field_index(stream.time) for stream, schema in pairs]
         types = {f"{stream.name}.{stream.time}": schema.field(stream.time).type for stream, schema in pairs}
-        self.unit = TimeUnit.of(types)
-        self.time_type = self.unit.column_type(types)
+        self.unit: TimeUnit = TimeUnit.of(types) if part_of is None else part_of.unit
+        self.time_type: pa.DataType = self.unit.column_type(types) if part_of is None else part_of.time_type
 
     def type_of(self, stream: str, column: str) -> pa.DataType:
         """Return the type of a column."""

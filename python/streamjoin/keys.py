@@ -57,13 +57,7 @@ class KeyAttribute:
 
     def native(self, column: pa.Array, *, what: str) -> NativeColumn:
         """Return a column as the core reads it: values, offsets of bytes, and which are valid (None: all)."""
-        column = _decoded(column)
-        try:
-            column = column.cast(self.shared) if column.type != self.shared else column
-        except (
-            pa.ArrowInvalid
-        ) as error:  # a timestamp or a duration beyond the finer unit of the other stream
-            raise DataError(f"{what}: expected values that fit {self.shared}, got {error}") from error
+        column = self.shared_values(column, what=what)
         valid = None
         if column.null_count:
             valid = pc.is_valid(column).to_numpy(zero_copy_only=False).view(np.uint8)
@@ -77,6 +71,20 @@ class KeyAttribute:
         width = column.type.bit_width // 8
         source = _buffer(column, 1, _dtype(column.type), width)
         return np.ascontiguousarray(source, dtype=dtype), None, valid
+
+    def shared_values(self, column: pa.Array, *, what: str) -> pa.Array:
+        """Return a column as one of the type that all streams share."""
+        column = _decoded(column)
+        try:
+            return column.cast(self.shared) if column.type != self.shared else column
+        except (
+            pa.ArrowInvalid
+        ) as error:  # a timestamp or a duration beyond the finer unit of the other stream
+            raise DataError(f"{what}: expected values that fit {self.shared}, got {error}") from error
+
+    def from_shared(self, column: pa.Array, type_: pa.DataType) -> pa.Array:
+        """Return a column of the shared type as one of type `type_`; null where that has no such value."""
+        return _exactly(column, type_)
 
     def native_scalar(self, value: Any, type_: pa.DataType, *, what: str) -> Any:
         """Return one value of a column of type `type_`; DataError if it is none."""
@@ -112,7 +120,7 @@ class KeyAttribute:
 
     def arrow(self, column: NativeColumn, type_: pa.DataType) -> pa.Array:
         """Return native values as an Arrow column of type `type_`; null where that type has no such value."""
-        return _exactly(self._shared_column(column), type_)
+        return self.from_shared(self._shared_column(column), type_)
 
     def _shared_column(self, column: NativeColumn) -> pa.Array:
         values, offsets, valid = column

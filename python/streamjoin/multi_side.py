@@ -7,7 +7,7 @@ speak of one column without the other, so then every set of equal columns is a c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,21 @@ from streamjoin.keys import KeyAttribute, NativeColumn
 from streamjoin.native_patterns import NativePattern, native_patterns
 from streamjoin.patterns import ANY
 from streamjoin.results import OutputAttribute
-from streamjoin.rows import RowStore
+from streamjoin.rows import RowRefs, RowStore
 
 NativePredicate = tuple[list[int], tuple[Any, ...] | BoundPredicate]
 Values = tuple[npt.NDArray[np.int64] | npt.NDArray[np.float64], npt.NDArray[np.uint8] | None]
+
+
+class PartOfTree(NamedTuple):
+    """What a join is told of the tree that it is part of.
+
+    `carried`: columns that join nothing here, but above: promises on them are passed on. None if no stream
+    of the query makes promises. `unordered`: which of its inputs are results of joins below.
+    """
+
+    carried: tuple[EqualColumns, ...] | None
+    unordered: tuple[bool, ...]
 
 
 class MultiSide:
@@ -40,20 +51,19 @@ class MultiSide:
         inputs: Inputs,
         stores: Sequence[RowStore],
         variant: str = "pwjoin",
-        carried: Sequence[ColumnRef] | None = None,
+        tree: PartOfTree | None = None,
     ) -> None:
-        """Choose key types and native predicates and start the core.
-
-        `carried`: columns that join nothing here, of which promises are passed on to the output.
-        """
+        """Choose key types and native predicates and start the core."""
         self._inputs = inputs
         query, names, unit = inputs.query, inputs.names, inputs.unit
-        self._takes_promises = carried is not None or any(stream.schemes for stream in query.streams)
+        carried = () if tree is None or tree.carried is None else tree.carried
+        declared = any(stream.schemes for stream in query.streams)
+        self._takes_promises = declared if tree is None else tree.carried is not None
         # Per class its attributes; per stream the class and the columns of each key that it pushes.
         self._attributes: list[list[KeyAttribute]] = []
         self._keys: list[list[tuple[int, tuple[str, ...]]]] = [[] for _ in names]
         self.output_attributes: list[OutputAttribute] = []
-        null_safe = self._apart(carried or ()) if self._takes_promises else self._together()
+        null_safe = self._apart(carried) if self._takes_promises else self._together()
         self.key_columns = [
             list(dict.fromkeys(c for _, columns in keys for c in columns)) for keys in self._keys
         ]
@@ -75,6 +85,7 @@ class MultiSide:
             purge=("off" if variant == "wjoin" else query.purge) if self._takes_promises else None,
             lifespans=[unit.largest_at_most(stream.lifespan_ns) for stream in query.streams],
             implies=[self._implied(place) for place in range(len(names))],
+            unordered=() if tree is None else tree.unordered,
             disorder=disorder_options(inputs),
         )
 
@@ -82,9 +93,13 @@ class MultiSide:
         self, place: int, number: int, rows: pa.RecordBatch, times: npt.NDArray[np.int64]
     ) -> _core.MultiOutput:
         """Join the rows of a stored batch."""
-        keys = [self._key(place, number, columns, rows) for number, columns in self._keys[place]]
-        values = [_values(rows.column(column), as_real) for column, as_real in self._slots[place]]
-        return self.core.push(place, number, times, keys, values)
+        return self.core.push(place, number, times, *self._columns(place, rows))
+
+    def rehearse(
+        self, place: int, number: int, rows: pa.RecordBatch, times: npt.NDArray[np.int64]
+    ) -> RowRefs:
+        """Return the result rows that `push` would give; nothing changes."""
+        return self.core.rehearse(place, number, times, *self._columns(place, rows)).rows
 
     def native_patterns(self, place: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
         """Return one native pattern per combination of listed values."""
@@ -124,11 +139,10 @@ class MultiSide:
                 self.output_attributes.append(OutputAttribute((ColumnRef(name, column),), None))
         return [[column.null_safe for column in found.columns] for found in classes]
 
-    def _apart(self, carried: Sequence[ColumnRef]) -> list[list[bool]]:
+    def _apart(self, carried: Sequence[EqualColumns]) -> list[list[bool]]:
         """Make a class of each set of equal columns. Return where null equals null."""
         inputs, names = self._inputs, self._inputs.names
-        found = [*equal_columns(names, inputs.query.equalities)]
-        found += [EqualColumns((ref,), null_safe=True) for ref in carried]
+        found = [*equal_columns(names, inputs.query.equalities), *carried]
         for number, columns in enumerate(found):
             attribute = KeyAttribute.of(*(inputs.type_of(*ref) for ref in columns.refs), what=str(columns))
             self._attributes.append([attribute])
@@ -175,6 +189,11 @@ class MultiSide:
         if value not in slots:
             slots.append(value)
         return place, slots.index(value)
+
+    def _columns(self, place: int, rows: pa.RecordBatch) -> tuple[list[list[NativeColumn]], list[Values]]:
+        """Return keys and values of a batch as the core takes them."""
+        keys = [self._key(place, number, columns, rows) for number, columns in self._keys[place]]
+        return keys, [_values(rows.column(column), as_real) for column, as_real in self._slots[place]]
 
     def _key(
         self, place: int, number: int, columns: tuple[str, ...], rows: pa.RecordBatch

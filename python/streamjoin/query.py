@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from itertools import permutations
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from streamjoin.algorithms import ALGORITHMS, Algorithm, choose_algorithm
 from streamjoin.attribute_classes import AttributeClass, attribute_classes
 from streamjoin.disorder import DisorderPolicy, InOrder, MaxSlack, Recall, Slack
-from streamjoin.durations import Duration, nanoseconds
 from streamjoin.errors import QueryError
 from streamjoin.explanation import explain
 from streamjoin.expressions import ColumnRef
 from streamjoin.plan import Plans, safe_plans
-from streamjoin.plan.rates import positive
 from streamjoin.predicates import CallablePredicate, Predicate, column_ref, parse_where
 from streamjoin.safety import SafetyReport, check_safety
+from streamjoin.stream import Stream, call_of
 from streamjoin.window_matrix import WindowMatrix
 from streamjoin.windows import AllPairs, Between, Path, WindowDeclaration
-
-Columns: TypeAlias = str | Sequence[str]
 
 CHOICES = {
     "how": ("inner", "left", "right", "full", "left_semi", "left_anti"),
@@ -49,75 +46,6 @@ class Equality(NamedTuple):
     def __str__(self) -> str:
         """Return it as it is written in `on`."""
         return f"{self.left} {'<=>' if self.null_safe else '='} {self.right}"
-
-
-@dataclass(frozen=True, repr=False)
-class Stream:
-    """One input of a query.
-
-    `time` is the column with the event time. `window` says how long after its own time a row stays joinable.
-    `punctuations` are schemes: the columns (or tuples of columns) on which the stream can send punctuations.
-    `unique`: every row implies the punctuation of its own value; `clustered`: a change of value implies it.
-    `lifespan`: how long a punctuation of the stream is remembered. `rate`: about how many rows come a second,
-    where that is known; plans and the choice of the algorithm use it, results never depend on it.
-
-    >>> Stream("bid", time="placed_at", window="0 s", punctuations=["item_id"])
-    Stream('bid', time='placed_at', window='0 s', punctuations=('item_id',))
-    """
-
-    name: str
-    _: KW_ONLY
-    time: str
-    window: Duration | None = field(default=None, compare=False)
-    punctuations: Columns | Sequence[Columns] = field(default=(), compare=False)
-    unique: Columns | None = field(default=None, compare=False)
-    clustered: Columns | None = field(default=None, compare=False)
-    lifespan: Duration | None = field(default=None, compare=False)
-    rate: float | None = None
-    window_ns: int | None = field(init=False)
-    lifespan_ns: int | None = field(init=False)
-    unique_columns: tuple[str, ...] | None = field(init=False)
-    clustered_columns: tuple[str, ...] | None = field(init=False)
-    schemes: tuple[tuple[str, ...], ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        """Refuse nonsense and derive the plain data."""
-        if not isinstance(self.name, str) or not self.name.isidentifier():
-            raise QueryError(f"stream: the name must be an identifier such as 'bid', got {self.name!r}")
-        _columns(self.time, f"stream {self.name!r}, time", single=True)
-        if self.unique is not None and self.clustered is not None:
-            raise QueryError(f"stream {self.name!r}: expected unique or clustered, got both")
-        declared = (self.punctuations,) if isinstance(self.punctuations, str) else self.punctuations
-        if not isinstance(declared, Sequence):
-            raise QueryError(
-                f"stream {self.name!r}, punctuations: expected a list of columns, got {declared!r}"
-            )
-        schemes = [_columns(scheme, f"stream {self.name!r}, punctuations") for scheme in declared]
-        for option in ("unique", "clustered"):
-            value = getattr(self, option)
-            columns = None if value is None else _columns(value, f"stream {self.name!r}, {option}")
-            object.__setattr__(self, f"{option}_columns", columns)
-            schemes += [] if columns is None else [columns]
-        if self.rate is not None:
-            positive(self.rate, f"stream {self.name!r}, rate")
-        kept = tuple(scheme if isinstance(scheme, str) else tuple(scheme) for scheme in declared)
-        object.__setattr__(self, "punctuations", kept)
-        object.__setattr__(self, "schemes", tuple(dict.fromkeys(schemes)))
-        for option in ("window", "lifespan"):
-            object.__setattr__(self, f"{option}_ns", self._nanoseconds(option))
-
-    def _nanoseconds(self, option: str) -> int | None:
-        duration = getattr(self, option)
-        if duration is None:
-            return None
-        ns = nanoseconds(duration, what=f"stream {self.name!r}, {option}")
-        if ns < 0:
-            raise QueryError(f"stream {self.name!r}, {option}: must not be negative, got {duration!r}")
-        return ns
-
-    def __repr__(self) -> str:
-        """Return the call that declares it."""
-        return _call(self, positional=("name",))
 
 
 @dataclass(frozen=True, repr=False)
@@ -227,7 +155,7 @@ class Query:
 
     def __repr__(self) -> str:
         """Return the call that declares it."""
-        return _call(self, positional=("streams", "on"))
+        return call_of(self, positional=("streams", "on"))
 
     def _declarations(self) -> tuple[WindowDeclaration, ...]:
         declarations = self.within if isinstance(self.within, Sequence) else (self.within,)
@@ -330,31 +258,3 @@ def _equality(text: str) -> tuple[ColumnRef, ColumnRef, bool]:
     if found is None:
         raise QueryError(f"{what}: expected two columns and one of these operators, got {text!r}")
     return column_ref(found[1], what=what), column_ref(found[3], what=what), found[2] == "<=>"
-
-
-def _columns(value: Columns, what: str, *, single: bool = False) -> tuple[str, ...]:
-    """Return one or several column names of a stream as a tuple."""
-    columns = (value,) if isinstance(value, str) else value
-    expected = "a column" if single else "a column or a tuple of different columns"
-    if not isinstance(columns, Sequence) or not columns or (single and not isinstance(value, str)):
-        raise QueryError(f"{what}: expected {expected}, got {value!r}")
-    for column in columns:
-        if not isinstance(column, str) or not column or columns.count(column) > 1:
-            raise QueryError(f"{what}: expected {expected}, got {value!r}")
-        if "." in column:
-            raise QueryError(f"{what}: expected a column of the stream, without its name, got {column!r}")
-    return tuple(columns)
-
-
-def _call(declaration: Any, *, positional: tuple[str, ...]) -> str:
-    """Write a declaration as the call that makes it, without the options left at their defaults."""
-    arguments = [repr(getattr(declaration, name)) for name in positional]
-    for option in fields(declaration):
-        value = getattr(declaration, option.name)
-        if (
-            option.init
-            and option.name not in positional
-            and (option.default is MISSING or value != option.default)
-        ):
-            arguments.append(f"{option.name}={value!r}")
-    return f"{type(declaration).__name__}({', '.join(arguments)})"

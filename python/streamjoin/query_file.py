@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from streamjoin.errors import QueryError
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
+from streamjoin.stream import Stream
 from streamjoin.windows import WindowDeclaration, between, follows, path, within
 
 STREAM_OPTIONS = tuple(option.name for option in fields(Stream) if option.init and option.name != "name")

@@ -61,7 +61,7 @@ class ResultTables:
         shown = [names[side] for side in self._sides]
         self._attributes = [_ShownAttribute.of(attribute, inputs, shown) for attribute in attributes]
         self._punctuation_schema = self._lay_out_punctuations()
-        self._empty = Output(
+        self.empty = Output(
             _empty_table(self._row_schema),
             _empty_table(self._punctuation_schema),
             _empty_table(self._late_schema),
@@ -72,13 +72,16 @@ class ResultTables:
         """Gather everything that one native call produced. The batches it refers to must still be stored."""
         rows = native.rows
         return Output(
-            self._rows(rows) if len(rows) else self._empty.rows,
+            self.rows(rows),
             self._punctuations(native),
             self._refused(native.late(), with_lateness=True),
             self._refused(native.violations(), with_lateness=False),
         )
 
-    def _rows(self, rows: RowRefs) -> pa.Table:
+    def rows(self, rows: RowRefs) -> pa.Table:
+        """Gather the columns of result rows."""
+        if not len(rows):
+            return self.empty.rows
         columns = [self._stores[side].gather(rows, i) for side, i in self._row_columns]
         if self._result_time is not None:
             columns.append(self._largest_time(rows))
@@ -105,7 +108,7 @@ class ResultTables:
     def _punctuations(self, native: _core.Output | _core.MultiOutput) -> pa.Table:
         kinds, times, untils, attributes = native.take_punctuations()
         if not len(kinds):
-            return self._empty.punctuations
+            return self.empty.punctuations
         constants, ends = list[pa.Array](), list[pa.Array]()
         sayable = np.ones(len(kinds), dtype=np.bool_)
         spoken = [attribute for attribute in self._attributes if attribute.key is not None]
@@ -126,13 +129,20 @@ class ResultTables:
         table = pa.Table.from_arrays(columns, schema=self._punctuation_schema)
         return table if sayable.all() else table.filter(pa.array(sayable))
 
+    def said(self, punctuations: pa.Table) -> list[tuple[list[Any], Any, Any]]:
+        """Return for each attribute with values its columns: constants as each stream has them, low, high."""
+        columns = iter(punctuations.columns)
+        constants = [[next(columns) for _ in attribute.constants] for attribute in self._attributes]
+        spoken = [named for named, a in zip(constants, self._attributes, strict=True) if a.key is not None]
+        return [(named, next(columns), next(columns)) for named in spoken]
+
     def _times(self, times: npt.NDArray[np.int64]) -> pa.Array:
         return self._unit.column(times, self._time_type, null=(times == SMALLEST) | (times == LARGEST))
 
     def _refused(self, refused: tuple[Any, ...], *, with_lateness: bool) -> pa.Table:
         sides, batches, numbers, late_by = refused
         if not len(sides):
-            return self._empty.late if with_lateness else self._empty.violations
+            return self.empty.late if with_lateness else self.empty.violations
         rows = np.full((len(sides), len(self._stores), 2), MISSING, dtype=np.uint32)
         place = np.arange(len(sides))
         rows[place, sides, 0] = batches

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
+from streamjoin.stream import Stream
 from streamjoin.windows import between
 
 

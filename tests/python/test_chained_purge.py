@@ -35,8 +35,8 @@ def perform(operator: sj.Operator, case: PunctuatedCase, op: Op) -> sj.Output:
 
 
 def live_ids(operator: sj.Operator, place: int) -> list[int]:
-    operator._compact(place)
-    return sorted(operator._stores[place].only_batch().column("id").to_pylist())
+    operator._running.compact(place)
+    return sorted(operator._running.stores[place].only_batch().column("id").to_pylist())
 
 
 def results_of(case: PunctuatedCase, out: sj.Output) -> Counter[tuple[int, ...]]:

@@ -12,7 +12,8 @@ from streamjoin.errors import QueryError
 from streamjoin.expressions import ColumnRef
 from streamjoin.patterns import ANY, EMPTY, Range
 from streamjoin.predicates import CallablePredicate, band, distance
-from streamjoin.query import Equality, Query, Stream
+from streamjoin.query import Equality, Query
+from streamjoin.stream import Stream
 from streamjoin.windows import between, follows, within
 
 HOUR = 3600 * 10**9

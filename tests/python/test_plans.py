@@ -11,8 +11,9 @@ import pytest
 from random_queries import random_query
 from streamjoin.errors import QueryError
 from streamjoin.plan import JoinNode, StreamLeaf
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety import JoinGraph
+from streamjoin.stream import Stream
 
 ROUNDS = int(os.environ.get("STREAMJOIN_SAFETY_ROUNDS", "3000")) // 15
 

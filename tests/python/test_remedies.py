@@ -9,9 +9,10 @@ from itertools import combinations
 
 from random_queries import random_query
 from streamjoin.expressions import ColumnRef
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety import JoinGraph, Remedy
 from streamjoin.safety.remedies import find_remedies
+from streamjoin.stream import Stream
 
 ROUNDS = int(os.environ.get("STREAMJOIN_SAFETY_ROUNDS", "3000")) // 10
 

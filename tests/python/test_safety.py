@@ -5,7 +5,8 @@ from itertools import combinations
 from typing import Any, TypeAlias
 
 import pytest
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
+from streamjoin.stream import Stream
 from streamjoin.windows import between, follows, within
 
 Streams: TypeAlias = dict[str, dict[str, Any]]

@@ -8,7 +8,7 @@ import random
 import pytest
 from random_queries import random_query
 from streamjoin.expressions import ColumnRef
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety import JoinGraph, SchemeStep, WindowStep, purge_plan
 from streamjoin.safety.deciders import (
     is_safe_by_definition,
@@ -18,6 +18,7 @@ from streamjoin.safety.deciders import (
     reach,
     reached_sets,
 )
+from streamjoin.stream import Stream
 from streamjoin.windows import follows
 
 ROUNDS = int(os.environ.get("STREAMJOIN_SAFETY_ROUNDS", "3000"))

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from random_queries import random_query
 from streamjoin.errors import StreamJoinError
-from streamjoin.query import Query, Stream
+from streamjoin.query import Query
 from streamjoin.safety.drawing import BOUNDED, GROWS, Arc, Box, Diamond, draw
+from streamjoin.stream import Stream
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -77,36 +77,57 @@ MultiOperator::MultiOperator(MultiOperatorOptions options) : attributes_(std::mo
   if (options.disorder) expect_disorder(std::move(*options.disorder), late);
 }
 
-MultiOutput MultiOperator::push(size_t stream, uint32_t batch, std::span<const Time> times,
-                                std::span<const std::vector<KeyColumn>> keys,
-                                std::vector<NumericColumn> values) {
+struct MultiOperator::EncodedBatch {
+  StreamBatch rows;
   HeldCodes held;
   std::vector<uint8_t> unmatchable;
-  StreamBatch rows{batch, times, {}, nullptr, std::move(values)};
+};
+
+void MultiOperator::encode(size_t stream, std::span<const std::vector<KeyColumn>> keys, EncodedBatch& batch) {
+  auto& [rows, held, unmatchable] = batch;
+  const size_t count = rows.times.size();
   const std::vector<size_t>& attributes = attributes_[stream];
   const std::vector<size_t>& classes = join_->options().classes[stream];
   for (size_t i = 0; i < attributes.size(); ++i) {
     CodeSpace& space = *spaces_[attributes[i]];
-    const std::span<const Code> codes = held.codes_of(space, keys[i], times.size());
+    const std::span<const Code> codes = held.codes_of(space, keys[i], count);
     const bool may_be_null =
         std::ranges::any_of(keys[i], [](const KeyColumn& key) { return key.valid != nullptr; });
     const auto at = std::find(classes.begin(), classes.end(), attributes[i]) - classes.begin();
     const bool again = static_cast<size_t>(at) < rows.keys.size();
     if (!again) rows.keys.push_back(codes);
     if (!may_be_null && !again) continue;
-    unmatchable.resize(times.size());
-    for (size_t row = 0; row < times.size(); ++row) {
+    unmatchable.resize(count);
+    for (size_t row = 0; row < count; ++row) {
       const bool differs = again && rows.keys[static_cast<size_t>(at)][row] != codes[row];
       if (differs || (may_be_null && space.encoder.null_key(keys[i], row))) unmatchable[row] = 1;
     }
   }
   if (!unmatchable.empty()) rows.unmatchable = unmatchable.data();
+}
+
+MultiOutput MultiOperator::push(size_t stream, uint32_t batch, std::span<const Time> times,
+                                std::span<const std::vector<KeyColumn>> keys,
+                                std::vector<NumericColumn> values) {
+  EncodedBatch encoded{{batch, times, {}, nullptr, std::move(values)}, {}, {}};
+  encode(stream, keys, encoded);
   if (disorder_) {
-    push_disordered(stream, rows);
+    push_disordered(stream, encoded.rows);
     return give_out();
   }
   MultiResults results;
-  join_->push(stream, rows, results);
+  join_->push(stream, encoded.rows, results);
+  return output_of(std::move(results));
+}
+
+MultiOutput MultiOperator::rehearse(size_t stream, uint32_t batch, std::span<const Time> times,
+                                    std::span<const std::vector<KeyColumn>> keys,
+                                    std::vector<NumericColumn> values) {
+  if (disorder_) throw UsageError("rows that wait for their order cannot be rehearsed");
+  EncodedBatch encoded{{batch, times, {}, nullptr, std::move(values)}, {}, {}};
+  encode(stream, keys, encoded);
+  MultiResults results;
+  results.rows = join_->rehearse(stream, encoded.rows);
   return output_of(std::move(results));
 }
 

@@ -55,6 +55,9 @@ class MultiOperator {
   /// an error policy, and whatever a predicate throws.
   MultiOutput push(size_t stream, uint32_t batch, std::span<const Time> times,
                    std::span<const std::vector<KeyColumn>> keys, std::vector<NumericColumn> values);
+  /// The results that `push` would give, and nothing else; throws what it would throw. For rows in order.
+  MultiOutput rehearse(size_t stream, uint32_t batch, std::span<const Time> times,
+                       std::span<const std::vector<KeyColumn>> keys, std::vector<NumericColumn> values);
   /// No row of the stream that matches one of the patterns comes any more. They have one pattern per
   /// attribute of the stream, as they are pushed; `*` everywhere ends the stream. `time` is kBeginning if the
   /// source knows none.
@@ -103,10 +106,13 @@ class MultiOperator {
   };
   /// Codes of a batch, held in their dictionaries until the call is over.
   class HeldCodes;
+  /// A batch as the join takes it, with what it refers to.
+  struct EncodedBatch;
 
   /// Rows in order, and what they leave until a call gives it out.
   class Ordered;
 
+  void encode(size_t stream, std::span<const std::vector<KeyColumn>> keys, EncodedBatch& batch);
   void expect_disorder(DisorderOptions options, LatePolicy late);
   void push_disordered(size_t stream, const StreamBatch& rows);
   void punctuate_disordered(size_t stream, std::vector<KeyPattern> patterns, Time time);

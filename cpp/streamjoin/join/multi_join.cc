@@ -19,6 +19,8 @@ MultiJoin::MultiJoin(MultiJoinOptions options, const std::vector<KeyDictionary*>
   if (streams() < 2) throw UsageError("a join needs at least two streams");
   if (options_.classes.size() != streams() || options_.value_slots.size() != streams())
     throw UsageError("classes and value slots are needed for each stream");
+  if (!options_.unordered.empty() && options_.unordered.size() != streams())
+    throw UsageError("unordered is needed for each stream, or for none");
   for (size_t stream = 0; stream < streams(); ++stream) {
     StreamStateOptions state{.dictionaries = {},
                              .value_slots = options_.value_slots[stream],
@@ -65,6 +67,14 @@ void MultiJoin::push(size_t stream, const StreamBatch& batch, MultiResults& resu
   end_output_if_done(clocks_[stream], results);
 }
 
+std::vector<RowRef> MultiJoin::rehearse(size_t stream, const StreamBatch& batch) {
+  admit(stream, batch);
+  ProbingOrder order = order_;
+  std::vector<RowRef> found;
+  probe(stream, batch, admission_.admitted, order, found);
+  return found;
+}
+
 // Which rows take part; throws under an error policy.
 void MultiJoin::admit(size_t stream, const StreamBatch& batch) {
   admission_.admitted.clear();
@@ -82,7 +92,7 @@ void MultiJoin::admit(size_t stream, const StreamBatch& batch) {
     if (late && options_.late == LatePolicy::kError) throw RefusedBatch{RefusedBatch::Why::kLate, i, clock};
     admission_.late += late;
     if (late && options_.late == LatePolicy::kDrop) continue;
-    clock = std::max(clock, batch.times[i]);
+    clock = clock_after(stream, clock, batch.times[i]);
     if (batch.unmatchable != nullptr && batch.unmatchable[i] != 0) continue;
     for (size_t position = 0; promises && position < keys.size(); ++position)
       keys[position] = batch.keys[position][i];
@@ -145,7 +155,7 @@ void MultiJoin::count_refused(size_t stream, const StreamBatch& batch, MultiResu
   for (size_t i = 0; i < batch.times.size() && admission_.late > 0; ++i) {
     if (batch.times[i] < clock && options_.late == LatePolicy::kDrop)
       results.late.push_back({side, batch.ref(i), subtract_saturating(clock, batch.times[i])});
-    clock = std::max(clock, batch.times[i]);
+    clock = clock_after(stream, clock, batch.times[i]);
   }
   counters_[stream].violations += admission_.violating.size();
   if (options_.violation != ViolationPolicy::kDrop) return;

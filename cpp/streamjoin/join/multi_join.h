@@ -22,6 +22,7 @@
 
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,6 +49,9 @@ struct MultiJoinOptions {
   /// Whether insert_behind() will be called.
   bool rows_come_behind = false;
   ViolationPolicy violation = ViolationPolicy::kDrop;
+  /// Per stream, whether its rows come in any order, such as the results of another join: they do not raise
+  /// its clock, only `advance` does. Empty: all come in order.
+  std::vector<bool> unordered;
   /// Per stream, its attribute classes without repetition.
   std::vector<std::vector<size_t>> classes;
   /// Per stream, how many numbers are pushed with each row.
@@ -74,6 +78,9 @@ class MultiJoin {
   /// Joins a batch. Throws RefusedBatch under an error policy, and whatever a predicate throws; nothing has
   /// changed then.
   void push(size_t stream, const StreamBatch& batch, MultiResults& results);
+  /// The results that `push` would give, one reference per stream for each; throws what it would throw.
+  /// Changes nothing.
+  std::vector<RowRef> rehearse(size_t stream, const StreamBatch& batch);
   /// Stores a row that comes behind `clock`: it meets the rows to come, not those before it. False if it is
   /// late: nothing from `clock` on can reach it, or its stream has ended.
   bool insert_behind(size_t stream, const StreamBatch& batch, size_t row, Time clock);
@@ -92,6 +99,8 @@ class MultiJoin {
 
   size_t streams() const { return matrix_.streams(); }
   Time clock(size_t stream) const { return clocks_[stream]; }
+  /// The earliest time of a row of the stream in a result to come: such a row is stored, or comes itself.
+  Time horizon(size_t stream) { return std::min(clocks_[stream], states_[stream]->oldest()); }
   bool has_ended(size_t stream) const { return ended_[stream] != 0; }
   const StreamState& state(size_t stream) const { return *states_[stream]; }
   std::vector<uint32_t> take_empty_batches(size_t stream) { return states_[stream]->take_empty_batches(); }
@@ -134,6 +143,10 @@ class MultiJoin {
   };
   static constexpr uint64_t kRevisedEvery = 1024;  // rows of a stream
 
+  /// The clock of a stream after a row, if it was `clock` before it.
+  Time clock_after(size_t stream, Time clock, Time row) const {
+    return options_.unordered.empty() || !options_.unordered[stream] ? std::max(clock, row) : clock;
+  }
   void admit(size_t stream, const StreamBatch& batch);
   void probe(size_t stream, const StreamBatch& batch, std::span<const Admitted> admitted, ProbingOrder& order,
              std::vector<RowRef>& found);

@@ -177,6 +177,11 @@ size_t StreamState::invalidate_before(Time limit) {
   return taken;
 }
 
+Time StreamState::oldest() {
+  for (; head_ < time_list_.size() && !is_live(time_list_[head_].node); ++head_) --purged_listed_;
+  return head_ == time_list_.size() ? kEnd : time_list_[head_].time;
+}
+
 void StreamState::purge(uint32_t node) {
   take_out(node);
   ++purged_listed_;

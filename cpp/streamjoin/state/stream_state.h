@@ -158,6 +158,9 @@ class StreamState {
   /// With indexes, or where it was asked for: else values lie in columns alone.
   NumericValue value(size_t slot, uint32_t node) const { return (*values_[slot])[node]; }
 
+  /// The time of the oldest live row; kEnd without one. Amortised O(1): purged rows before it are passed
+  /// once.
+  Time oldest();
   /// Takes out every live row older than `limit`; returns how many.
   size_t invalidate_before(Time limit);
   /// Takes out one live row, or all live rows with a key, or all; the latter return how many.

@@ -92,7 +92,7 @@ def safe_plans(
     while (limit is None or len(found) < limit) and (ranked := search.ranked(graph.everything, len(found))):
         root = search.tree(ranked)
         assert isinstance(root, JoinNode)
-        found.append(Plan(root, ranked.cost, purge))
+        found.append(Plan(root, ranked.cost, purge, schemes))
     return Plans(tuple(found), search.count(graph.everything), complete)
 
 

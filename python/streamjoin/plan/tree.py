@@ -9,9 +9,9 @@ JoinNode                          ((auction bid) person)
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Cost(NamedTuple):
@@ -76,16 +76,38 @@ PlanNode: TypeAlias = StreamLeaf | JoinNode
 
 @dataclass(frozen=True)
 class Plan:
-    """A safe plan with its cost. `root` is the tree, `purge` says when punctuations are acted on."""
+    """A safe plan with its cost.
+
+    `root` is the tree, `purge` says when punctuations are acted on, `schemes` whether all of them are or only
+    a minimal set: that of the joins.
+    """
 
     root: JoinNode
     cost: Cost
     purge: str = "eager"
+    schemes: str = "all"
 
     @property
     def is_single_join(self) -> bool:
         """Tell whether one join takes all the streams."""
         return all(isinstance(node, StreamLeaf) for node in self.root.inputs)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return it as plain data, for JSON."""
+        return {
+            "root": _to_plain(self.root),
+            "cost": list(self.cost),
+            "purge": self.purge,
+            "schemes": self.schemes,
+        }
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Plan:
+        """Return the plan that `to_plain` wrote; ValueError, KeyError or TypeError if it is none."""
+        root = _from_plain(plain["root"])
+        if not isinstance(root, JoinNode):
+            raise ValueError(f"expected a join at the root of a plan, got {root}")
+        return cls(root, Cost(*plain["cost"]), plain["purge"], plain["schemes"])
 
     def __str__(self) -> str:
         """Return the tree and its cost."""
@@ -94,3 +116,16 @@ class Plan:
 
 
 COST_WORDS = ("rows in state", "probes a second", "punctuations kept")
+
+
+def _to_plain(node: PlanNode) -> Any:
+    if isinstance(node, StreamLeaf):
+        return node.name
+    return {"inputs": [_to_plain(each) for each in node.inputs], "schemes": node.schemes}
+
+
+def _from_plain(plain: Any) -> PlanNode:
+    if isinstance(plain, str):
+        return StreamLeaf(plain)
+    inputs = tuple(_from_plain(each) for each in plain["inputs"])
+    return JoinNode(inputs, tuple((str(name), tuple(columns)) for name, columns in plain["schemes"]))

@@ -69,7 +69,8 @@ class PurgeChain:
 def purge_plan(query: Query) -> dict[str, PurgeChain]:
     """Return for each stream how its rows leave.
 
-    >>> from streamjoin.query import Query, Stream
+    >>> from streamjoin.query import Query
+    >>> from streamjoin.stream import Stream
     >>> a, b = Stream("a", time="t", window="5 s"), Stream("b", time="t")
     >>> c = Stream("c", time="t", punctuations=["y"])
     >>> query = Query([a, b, c], on=["a.x = b.x", "b.y = c.y"], require_safe=False)
