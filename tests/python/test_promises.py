@@ -317,3 +317,24 @@ def test_a_snapshot_does_not_disturb_the_operator() -> None:
     assert operator.snapshot() == operator.snapshot()
     operator.validate()
     assert operator.stats().state_rows == before
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.string()])
+@pytest.mark.parametrize("on", [["a.k <=> b.k"], ["a.k <=> b.k", "a.m <=> b.m"]])
+def test_a_closed_null_is_not_sent_on_as_if_it_were_every_value(kind: pa.DataType, on: list[str]) -> None:
+    """A null constant would read as `*`, and results that come later would break it."""
+    schema = pa.schema([("k", kind), ("m", kind), ("t", pa.int64())])
+    one = 1 if pa.types.is_integer(kind) else "x"
+    columns = ["k", "m"][: len(on)]
+    query = sj.Query([sj.Stream(name, time="t", punctuations=[tuple(columns)]) for name in "ab"], on)
+    op = sj.Operator(query, schemas={"a": schema, "b": schema})
+    nulls = {"k": None, "m": one} if len(on) == 2 else {"k": None}
+    ranged = {"k": None, "m": sj.Range(one, one)} if len(on) == 2 else {"k": [None]}
+    for name, pattern in (("a", nulls), ("b", nulls), ("a", ranged)):
+        assert op.punctuate(name, pattern).punctuations.num_rows == 0
+    for name in "ab":
+        out = op.push(name, pa.table({"k": [one], "m": [one], "t": [1]}, schema=schema))
+    assert out.rows.num_rows == 1
+    said = op.punctuate("a", dict.fromkeys(columns, one)).punctuations
+    said = pa.concat_tables([said, op.punctuate("b", dict.fromkeys(columns, one)).punctuations])
+    assert said.column("a_k").to_pylist() == [one]

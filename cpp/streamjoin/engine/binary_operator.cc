@@ -229,9 +229,12 @@ OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
   };
   std::vector<std::string_view> values;
   for (const OutputPunctuation& punctuation : results.punctuations) {
-    add(punctuation.kind, punctuation.time, punctuation.until);
     const bool constant = !punctuation.any && punctuation.low == punctuation.high;
-    if (constant && !keys_.direct()) keys_.split(punctuation.low, values);
+    if (constant && !keys_.direct()) {
+      keys_.split(punctuation.low, values);
+      if (std::ranges::any_of(values, is_null)) continue;  // it would read as `*`
+    }
+    add(punctuation.kind, punctuation.time, punctuation.until);
     for (size_t i = 0; i < types.size(); ++i) {
       auto& [value, low, high] = columns.attributes[i];
       const bool range = !punctuation.any && !constant;
@@ -255,6 +258,10 @@ OutputPunctuations BinaryOperator::punctuation_columns(const Results& results) {
     }
   }
   for (const PropagatedPattern& propagated : std::exchange(propagated_, {})) {
+    if (std::ranges::any_of(propagated.pattern.attributes, [](const AttributePattern& attribute) {
+          return attribute.kind == AttributePattern::Kind::kConstant && is_null(attribute.low);
+        }))
+      continue;
     add(propagated.kind, propagated.time, propagated.until);
     for (size_t i = 0; i < types.size(); ++i) columns.attributes[i].append(propagated.pattern.attributes[i]);
   }

@@ -166,7 +166,7 @@ class MultiPunctuations {
   void leave(Member row);
   void purge_some();
 
-  // What can be said of the results, what can be forgotten (closed_values.cc).
+  // What can be said of the results (closed_values.cc).
   void close_or_wait(size_t stream, const KeyPattern& pattern, const ClassPattern& compiled, Time time);
   void wait_to_close(size_t stream, Pending pending);
   void close(PropagationKind kind, size_t stream, const KeyPattern& pattern, Time time, Time until);
@@ -176,6 +176,8 @@ class MultiPunctuations {
   void for_each_pending(size_t stream, std::span<const Code> keys, F&& f);
   void note_stored(size_t stream, std::span<const Code> keys);
   void note_left(size_t stream, uint32_t node);
+
+  // Which promises nobody waits for any more (answered_promises.cc).
   KeyPattern translated(size_t from, const KeyPattern& pattern, size_t to) const;
   void forget_answered();
   void forget_answered_codes(size_t number);
