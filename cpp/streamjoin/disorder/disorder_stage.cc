@@ -143,10 +143,7 @@ void DisorderStage::punctuate(uint32_t stream, Time time, uint32_t index, JoinSi
   SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
   last_seen_[stream] = now_;
   const WaitingRow punctuation{time, WaitingRow::kPunctuation | next_rank_++, index, 0};
-  // Behind the clock it is still true, and goes at once; but not before rows that it stands behind: where the
-  // slack has grown, those behind the clock wait like others.
-  const bool rows_wait = buffers_[stream].size() > 0 && buffers_[stream].waiting().front().time <= time;
-  if (time < clock_ && !rows_wait) {
+  if (time < clock_) {  // it is still true, and nothing it speaks of is waited for
     released_.push_back({punctuation, stream});
   } else {
     buffers_[stream].push(punctuation, slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });
