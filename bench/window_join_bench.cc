@@ -25,7 +25,7 @@ namespace streamjoin::bench {
 namespace {
 
 constexpr size_t kBatch = 4096;
-constexpr size_t kRounds = 5;
+constexpr size_t kRounds = 11;
 constexpr size_t kRowsPerPunctuation = 30;
 constexpr double kFastestSlots = 4;    // index a quarter full, 64 bytes a row, beside a ring of 32 to 64
 constexpr double kAsFullSlots = 1.75;  // index as full as that of BinaryJoin
