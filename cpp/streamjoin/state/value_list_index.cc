@@ -34,6 +34,10 @@ void ValueListIndex::grow() {
   resize(capacity_ < kLarge ? capacity_ * 2 : capacity_ + capacity_ / 10);
 }
 
+void ValueListIndex::reserve(size_t lists) {
+  if (lists > grow_above_) resize(lists * 100 / kFullPercent + 1);
+}
+
 // Windows breathe: a table that has just been emptied may be filled again at once. Only one that stays empty
 // gives memory back.
 void ValueListIndex::shrink_if_idle(size_t rows) {
@@ -95,6 +99,7 @@ std::string ValueListIndex::validate() const {
   size_t filled = 0;
   for (size_t at = 0; at < capacity_; ++at) {
     const ValueList& slot = slots_[at];
+    prefetch_row_ahead(at);
     if (slot.vacant()) continue;
     ++filled;
     if (!slot.has_rows()) return "value list index: a list without rows";

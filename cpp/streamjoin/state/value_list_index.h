@@ -143,6 +143,9 @@ class ValueListIndex {
     ++moves_;
   }
 
+  /// Room for so many lists before the next move.
+  void reserve(size_t lists);
+
   /// Called now and then when no slot is in use, with the rows handled since the last call: a table that has
   /// been mostly empty while as much was done as its size is worth becomes smaller.
   void give_back(size_t rows) {
@@ -172,6 +175,7 @@ class ValueListIndex {
   template <typename Visit>
   void for_each(Visit visit) const {
     for (size_t at = 0; at < capacity_; ++at) {
+      prefetch_row_ahead(at);
       if (!slots_[at].vacant()) visit(slots_[at]);
     }
   }
@@ -185,6 +189,11 @@ class ValueListIndex {
   size_t next(size_t at) const { return at + 1 == capacity_ ? 0 : at + 1; }
   size_t distance(size_t from, size_t to) const { return to >= from ? to - from : to + capacity_ - from; }
   bool is_of(const ValueList& list, Code key) const { return !list.has_rows() || key_of(list) == key; }
+  // Rows lie elsewhere than slots: whoever looks at the rows of all lists has them fetched ahead.
+  void prefetch_row_ahead(size_t at) const {
+    constexpr size_t kAhead = 32;
+    if (at + kAhead < capacity_ && !slots_[at + kAhead].vacant()) rows_.prefetch(slots_[at + kAhead].tail());
+  }
   void grow();
   void shrink_if_idle(size_t rows);
   void shrink();
