@@ -143,7 +143,9 @@ void DisorderStage::punctuate(uint32_t stream, Time time, uint32_t index, JoinSi
   SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
   last_seen_[stream] = now_;
   const WaitingRow punctuation{time, WaitingRow::kPunctuation | next_rank_++, index, 0};
-  if (time < clock_) {  // it is still true, and nothing it speaks of is waited for
+  // Behind the clock it is still true. If nothing of its stream waits it goes at once; else it may speak of
+  // what waits there since the slack grew, and must not overtake it.
+  if (time < clock_ && buffers_[stream].size() == 0) {
     released_.push_back({punctuation, stream});
   } else {
     buffers_[stream].push(punctuation, slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });

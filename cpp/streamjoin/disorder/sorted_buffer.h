@@ -70,7 +70,8 @@ class SortedBuffer {
   /// Adds rows without delay that are in order among themselves; the first has rank `rank`, the next one
   /// more.
   void push_run(std::span<const Time> times, std::span<const uint32_t> indexes, uint64_t rank) {
-    if (head_ < run_.size() && times[0] < run_.back().time) {
+    // A punctuation of the same time stands behind its rows, also behind those that come after it.
+    if (head_ < run_.size() && WaitingRow{times[0], rank, 0, 0} < run_.back()) {
       for (size_t i = 0; i < times.size(); ++i) push({times[i], rank + i, indexes[i], 0});
       return;
     }

@@ -283,6 +283,44 @@ TEST(MultiJoin, ARowOfAnEndedStreamIsLateAndByPolicyAViolation) {
   EXPECT_EQ(join.counters(1).violations, 1u);
 }
 
+TEST(MultiJoin, RowsOfAnUnorderedStreamDoNotRaiseItsClock) {
+  MultiJoinOptions options = two_streams(5);
+  options.unordered = {true, false};
+  options.late = LatePolicy::kError;
+  MultiJoin join(options, {nullptr});
+  push_one(join, 1, 1, 10, 7);
+  EXPECT_TRUE(push_one(join, 0, 1, 30, 7).rows.empty());
+  EXPECT_EQ(join.clock(0), kBeginning);
+  EXPECT_EQ(push_one(join, 0, 2, 12, 7).rows.size(), 2u);
+  EXPECT_EQ(join.horizon(0), kBeginning);
+  MultiResults results;
+  join.advance(0, 20, results);
+  EXPECT_EQ(join.state(1).live_rows(), 0u);
+  EXPECT_EQ(join.horizon(0), 12);
+  push_one(join, 1, 2, 25, 7);
+  EXPECT_EQ(join.horizon(0), 20);
+  EXPECT_EQ(join.horizon(1), 25);
+  EXPECT_EQ(join.validate(), "");
+}
+
+TEST(MultiJoin, ARehearsalGivesWhatAPushGivesAndChangesNothing) {
+  MultiJoin join(two_streams(5), {nullptr});
+  push_one(join, 1, 1, 10, 7);
+  const Time times[] = {11, 9, 14};
+  const Code keys[] = {7, 7, 7};
+  const StreamBatch batch{1, times, {keys}, nullptr, {}};
+  ArchiveWriter before;
+  join.save(before);
+  const std::vector<RowRef> rehearsed = join.rehearse(0, batch);
+  ArchiveWriter after;
+  join.save(after);
+  EXPECT_EQ(before.take(), after.take());
+  MultiResults results;
+  join.push(0, batch, results);
+  EXPECT_EQ(rehearsed, results.rows);
+  EXPECT_EQ(rehearsed.size(), 4u);  // the second is late and dropped
+}
+
 TEST(MultiJoin, MemoryFollowsTheWindow) {
   MultiJoin join(two_streams(100), {nullptr});
   for (Time time = 0; time < 20000; ++time) {

@@ -56,7 +56,7 @@ class Join {
   void reload() {
     for (size_t s = 0; s < streams(); ++s) {
       std::vector<uint32_t> ids;
-      for (const RowRef row : join_->state(s).move_rows_to(0)) ids.push_back(id_of(s, row));
+      for (const RowRef row : join_->move_rows_to(s, 0)) ids.push_back(id_of(s, row));
       moved_[s] = std::move(ids);
     }
     ArchiveWriter out;

@@ -77,6 +77,10 @@ void run_seed(uint32_t seed, bool indexed) {
     state.sweep();
     ASSERT_LE(state.dead_rows(), state.live_rows() / 4 + StreamState::kSlackRows);
     ASSERT_EQ(state.live_rows(), plain.size());
+    if (step % 5 == 0) {
+      const auto oldest = std::ranges::min_element(plain, {}, &PlainRow::time);
+      ASSERT_EQ(state.oldest(), oldest == plain.end() ? kEnd : oldest->time);
+    }
     if (step % 20 != 0) continue;
     ASSERT_EQ(state.validate(), "");
     for (size_t p = 0; p < classes && indexed; ++p) {
