@@ -4,7 +4,7 @@
 // Streams of 1000 rows a second each come in slices of 20 ms. Windows hold 5000 rows a stream, as in the
 // paper's real data (5000 sales an hour, an hour), and so many keys that a row meets about one row of each
 // other stream. `hash` is what `Operator` runs: of two streams the binary join, of more MultiJoin. Expected:
-// hash at least 10 times nested_loop; service time per row flat over a run of 60 windows (`hash_growth`, the
+// hash at least 10 times nested_loop; service time per row flat over a run of 12 windows (`hash_growth`, the
 // last quarter beside the second, near 1); nested_loop and merge ahead of the ripple join, hash ahead of
 // XJoin, both cleaned every 10,000 rows. Counts of results must agree.
 
