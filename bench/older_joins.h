@@ -176,21 +176,21 @@ class OlderJoin {
   size_t rows_ = 0;
 };
 
-/// The joins of a number of streams, from 2 to 6.
-template <size_t kStreams = 2>
-RunTimes run_ripple_join(size_t streams, OlderJoinOptions options, std::span<const TimedRow> rows) {
-  if (streams == kStreams) return run_rows(OlderJoin<kStreams, RippleBuffer<kStreams>>(options), rows);
-  if constexpr (kStreams < 6) return run_ripple_join<kStreams + 1>(streams, options, rows);
-  require(streams, kStreams, "streams of a ripple join");
+/// The join of a number of streams, from 2 to 6.
+template <template <size_t> typename Buffer, size_t kStreams = 2>
+RunTimes run_older_join(size_t streams, OlderJoinOptions options, std::span<const TimedRow> rows) {
+  if (streams == kStreams) return run_rows(OlderJoin<kStreams, Buffer<kStreams>>(options), rows);
+  if constexpr (kStreams < 6) return run_older_join<Buffer, kStreams + 1>(streams, options, rows);
+  require(streams, kStreams, "streams of an older join");
   return {};
 }
 
-template <size_t kStreams = 2>
-RunTimes run_x_join(size_t streams, OlderJoinOptions options, std::span<const TimedRow> rows) {
-  if (streams == kStreams) return run_rows(OlderJoin<kStreams, XJoinBuffer<kStreams>>(options), rows);
-  if constexpr (kStreams < 6) return run_x_join<kStreams + 1>(streams, options, rows);
-  require(streams, kStreams, "streams of XJoin");
-  return {};
+inline RunTimes run_ripple_join(size_t streams, OlderJoinOptions options, std::span<const TimedRow> rows) {
+  return run_older_join<RippleBuffer>(streams, options, rows);
+}
+
+inline RunTimes run_x_join(size_t streams, OlderJoinOptions options, std::span<const TimedRow> rows) {
+  return run_older_join<XJoinBuffer>(streams, options, rows);
 }
 
 }  // namespace streamjoin::bench
