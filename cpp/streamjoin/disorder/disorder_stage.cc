@@ -48,13 +48,15 @@ void DisorderStage::push(uint32_t stream, std::span<const Time> times, std::span
   SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
   last_seen_[stream] = now_;
   size_t next = 0;
+  bool alone = options_.idle_after.has_value();  // the first row then shows who is idle
   try {
     while (next < times.size()) {
-      if (const size_t run = run_in_order(stream, times.subspan(next)); run > 0) {
-        arrive_in_order(stream, times.subspan(next, run), indexes.subspan(next, run));
-        next += run;
-        continue;
+      if (!alone) {
+        next += arrive_together(stream, times.subspan(next), indexes.subspan(next));
+        if (next == times.size()) break;
+        settle();
       }
+      alone = false;
       const size_t i = next++;
       arrive(stream, times[i], indexes[i]);
       if (tuner_ != nullptr && released_.size() > looked_at_) take_released(sink);
@@ -66,72 +68,107 @@ void DisorderStage::push(uint32_t stream, std::span<const Time> times, std::span
   }
 }
 
-// How many of the rows have no delay, need not wait in the slack buffer, and may be held back by the
-// synchronizer together: because another stream has to come first whatever they are, or because they only
-// grow and no interval ends among them.
-size_t DisorderStage::run_in_order(uint32_t stream, std::span<const Time> times) {
-  if (options_.idle_after || slack() != 0 || buffers_[stream].size() > 0) return 0;
-  if (times[0] < buffers_[stream].local_time() || !synchronizer_.may_hold_back(stream, times[0])) return 0;
-  size_t run = 1;
-  if (held_back_stream_ == kNobody && synchronizer_.waits_for_another(stream, times[0])) {
-    while (run < times.size() && times[run] >= times[run - 1]) ++run;
-    return run;
+// Takes rows up to the first that has to go by itself. What a slack buffer would hand on row by row is in
+// order as long as no row comes behind the buffer's bound, so it may as well be handed on at the end.
+size_t DisorderStage::arrive_together(uint32_t stream, std::span<const Time> times,
+                                      std::span<const uint32_t> indexes) {
+  SlackBuffer& buffer = buffers_[stream];
+  const Duration slack = this->slack();
+  if (synchronizer_.is_idle(stream) || times[0] <= buffer.promised()) return 0;
+  // Without a slack rows in order need not go through the buffer.
+  const bool waits = slack > 0;
+  if (!waits && (buffer.size() > 0 || !synchronizer_.may_put_together(stream, times[0]))) return 0;
+  const Time end = together_before(stream, slack);
+  if (buffer.local_time() >= end) return 0;
+  const Time slowest = tuner_ == nullptr ? kEnd : slowest_but(stream);
+  SortedBuffer& run_goes_to = waits ? buffer.waiting() : synchronizer_.waiting(stream);
+  size_t next = 0;
+  while (next < times.size()) {
+    Time latest = buffer.local_time();
+    const size_t begin = next;
+    for (; next < times.size() && times[next] >= latest && times[next] < end; ++next) latest = times[next];
+    buffer.arrive(latest);
+    if (const size_t run = next - begin; run > 0) {
+      if (tuner_ != nullptr) tuner_->arrive_in_order(stream, times.subspan(begin, run), slowest);
+      run_goes_to.push_run(times.subspan(begin, run), indexes.subspan(begin, run), next_rank_);
+      next_rank_ += run;
+    }
+    if (next == times.size() || times[next] >= latest || times[next] <= buffer.bound_under(slack)) break;
+    const Duration delay = buffer.arrive(times[next]);
+    largest_delay_ = std::max(largest_delay_, delay);
+    uint32_t coarse = 0;
+    if (tuner_ != nullptr)
+      coarse = tuner_->arrive(stream, delay, std::max<Duration>(0, subtract_saturating(latest, slowest)));
+    buffer.waiting().push({times[next], next_rank_++, indexes[next], coarse});
+    ++next;
   }
-  const Time end = tuner_ == nullptr ? kEnd : tuner_->interval_end();
-  if (times[0] >= end || (held_back_stream_ != kNobody && times[0] <= held_back_)) return 0;
-  while (run < times.size() && times[run] > times[run - 1] && times[run] < end) ++run;
-  held_back_stream_ = stream;
-  held_back_ = times[run - 1];
-  return run;
+  if (next == 0) return 0;
+  if (waits) {
+    release(stream);
+  } else {
+    unsettled_ = stream;
+  }
+  return next;
 }
 
-void DisorderStage::arrive_in_order(uint32_t stream, std::span<const Time> times,
-                                    std::span<const uint32_t> indexes) {
-  buffers_[stream].arrive(times.back());
-  if (tuner_ != nullptr) tuner_->arrive_in_order(stream, times, slowest_but(stream));
-  synchronizer_.hold_back(stream, times, indexes, next_rank_);
-  next_rank_ += times.size();
+// Rows of a stream that is not idle may come together if they are earlier than this: what they set free ends
+// no interval, and nobody falls asleep.
+Time DisorderStage::together_before(uint32_t stream, Duration slack) const {
+  Time end = tuner_ == nullptr ? kEnd : add_saturating(tuner_->interval_end(), slack);
+  if (!options_.idle_after || options_.idle_by_wall_clock) return end;
+  for (uint32_t other = 0; other < buffers_.size(); ++other) {
+    if (other == stream || synchronizer_.is_idle(other)) continue;
+    const Time own = buffers_[other].local_time() == kBeginning ? first_time_ : buffers_[other].local_time();
+    end = std::min(end, add_saturating(own, *options_.idle_after));
+  }
+  return end;
 }
 
 void DisorderStage::arrive(uint32_t stream, Time time, uint32_t index) {
-  const Duration delay = buffers_[stream].arrive(time);
+  SlackBuffer& buffer = buffers_[stream];
+  const Duration delay = buffer.arrive(time);
   largest_delay_ = std::max(largest_delay_, delay);
   if (options_.idle_after) update_idle();
   uint32_t coarse = 0;
   if (tuner_ != nullptr) {
-    const Duration ahead = subtract_saturating(buffers_[stream].local_time(), slowest_but(stream));
+    const Duration ahead = subtract_saturating(buffer.local_time(), slowest_but(stream));
     coarse = tuner_->arrive(stream, delay, std::max<Duration>(0, ahead));
   }
-  buffers_[stream].push({time, next_rank_++, index, coarse}, slack(),
-                        [&](const WaitingRow& row) { to_synchronizer(stream, row); });
-}
-
-// A run of rows that only grows is handed over as a whole: the synchronizer need not look at every stream for
-// each of them. Where an interval may end, rows go one by one, for the next K depends on it.
-void DisorderStage::to_synchronizer(uint32_t stream, const WaitingRow& row) {
-  const bool grows = held_back_stream_ == kNobody || (held_back_stream_ == stream && row.time > held_back_);
-  const bool within = tuner_ == nullptr || !tuner_->is_due(row.time);
-  if (grows && within && !row.is_punctuation() && synchronizer_.may_hold_back(stream, row.time)) {
-    synchronizer_.hold_back(stream, row);
-    held_back_stream_ = stream;
-    held_back_ = row.time;
+  const WaitingRow row{time, next_rank_++, index, coarse};
+  const Time bound = buffer.bound_under(slack());
+  if (time <= bound && !buffer.is_due(bound)) {
+    synchronizer_.push(stream, row, released_);
     return;
   }
+  buffer.push(row);
+  release(stream);
   settle();
-  synchronizer_.push(stream, row, released_);
+}
+
+// What need not wait for the slack goes on to the synchronizer.
+void DisorderStage::release(uint32_t stream) {
+  SlackBuffer& buffer = buffers_[stream];
+  const Time bound = buffer.bound_under(slack());
+  while (buffer.is_due(bound)) {
+    if (synchronizer_.may_put_together(stream, buffer.waiting().front().time)) {
+      buffer.waiting().move_until(bound, synchronizer_.waiting(stream));
+      unsettled_ = stream;
+      return;
+    }
+    synchronizer_.push(stream, buffer.take_first(), released_);
+  }
 }
 
 void DisorderStage::settle() {
-  if (held_back_stream_ == kNobody) return;
-  held_back_stream_ = kNobody;
-  synchronizer_.settle(released_);
+  if (unsettled_ == kNobody) return;
+  synchronizer_.settle(std::exchange(unsettled_, kNobody), released_);
 }
 
 // Small groups stay in the caches on their way through the join.
 void DisorderStage::settle_in_groups(JoinSink& sink) {
-  for (bool more = held_back_stream_ != kNobody; more;) {
-    more = synchronizer_.settle(released_, kGroup);
-    if (!more) held_back_stream_ = kNobody;
+  for (bool more = unsettled_ != kNobody; more;) {
+    more = synchronizer_.settle(unsettled_, released_, kGroup);
+    if (!more) unsettled_ = kNobody;
     take_released(sink);
     if (more) join_group(released_.size(), sink);
   }
@@ -148,7 +185,8 @@ void DisorderStage::punctuate(uint32_t stream, Time time, uint32_t index, JoinSi
   if (time < clock_ && buffers_[stream].size() == 0) {
     released_.push_back({punctuation, stream});
   } else {
-    buffers_[stream].push(punctuation, slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });
+    buffers_[stream].push(punctuation);
+    release(stream);
   }
   settle();
   take_released(sink);
@@ -160,7 +198,7 @@ void DisorderStage::advance(uint32_t stream, Time time, JoinSink& sink) {
   last_seen_[stream] = now_;
   buffers_[stream].promise(time);
   if (options_.idle_after) update_idle();
-  buffers_[stream].release_due(slack(), [&](const WaitingRow& row) { to_synchronizer(stream, row); });
+  release(stream);
   settle();
   synchronizer_.promise(stream, time, released_);
   take_released(sink);
@@ -172,13 +210,10 @@ void DisorderStage::finish(JoinSink& sink) {
   SJ_CHECK(!is_unfinished(), "a call that was broken off must be resumed first");
   // Nothing goes before every buffer is empty, or a stream would overtake what another has still to bring.
   for (uint32_t stream = 0; stream < buffers_.size(); ++stream) {
-    buffers_[stream].release_all([&](const WaitingRow& row) {
-      if (row.time > synchronizer_.clock()) {
-        synchronizer_.hold_back(stream, row);
-      } else {
-        synchronizer_.push(stream, row, released_);
-      }
-    });
+    while (buffers_[stream].is_due(synchronizer_.clock()))
+      synchronizer_.push(stream, buffers_[stream].take_first(), released_);
+    if (buffers_[stream].is_due(kEnd))
+      buffers_[stream].waiting().move_until(kEnd, synchronizer_.waiting(stream));
   }
   synchronizer_.release_all(released_);
   take_released(sink);
@@ -220,7 +255,6 @@ DisorderStage DisorderStage::rehearsal() const {
 }
 
 void DisorderStage::update_idle() {
-  settle();
   Time latest = kBeginning;
   for (const SlackBuffer& buffer : buffers_) {
     if (buffer.local_time() == kBeginning) continue;
@@ -230,8 +264,8 @@ void DisorderStage::update_idle() {
   for (uint32_t stream = 0; stream < buffers_.size(); ++stream) {
     const bool idle = is_idle_now(stream, latest);
     if (idle && !synchronizer_.is_idle(stream)) {
-      buffers_[stream].release_all(
-          [&](const WaitingRow& row) { synchronizer_.push(stream, row, released_); });
+      while (buffers_[stream].is_due(kEnd))
+        synchronizer_.push(stream, buffers_[stream].take_first(), released_);
     }
     synchronizer_.set_idle(stream, idle, released_);
   }

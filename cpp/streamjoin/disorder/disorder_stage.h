@@ -4,14 +4,15 @@
 //                                   ^                                               |
 //                                   +------ SlackTuner (recall policy) <--- results a row
 //
-// Rows in order that need not wait for a slack, the common case, go to the synchronizer in runs; every other
-// row goes by itself. Every call hands what can go to the sink before it returns: in time order, but for rows
-// that are `behind` (earlier than one released before). Each arrival is a step of its own, so how rows are
-// cut into calls changes neither K nor the order. Under the recall policy a group ends where an interval
-// ends, because the next K depends on its results; a new K holds from the next arrival on. A stream is idle
-// when the largest time seen is more than `idle_after` past its own (past the first time seen, if it has not
-// begun): what waits of it goes on, and nobody waits for it until it has caught up. By the wall clock it is
-// idle when it has brought nothing for `idle_after`, as far as `look_at_clock` told.
+// Rows arrive together as far as nothing depends on when each of them comes: as long as they come before the
+// slack is over, and neither K nor who is idle can change. Every other row goes by itself. Every call hands
+// what can go to the sink before it returns: in time order, but for rows that are `behind` (earlier than one
+// released before). Each arrival is a step of its own, so how rows are cut into calls changes neither K nor
+// the order. Under the recall policy a group ends where an interval ends, because the next K depends on its
+// results; a new K holds from the next arrival on. A stream is idle when the largest time seen is more than
+// `idle_after` past its own (past the first time seen, if it has not begun): what waits of it goes on, and
+// nobody waits for it until it has caught up. By the wall clock it is idle when it has brought nothing for
+// `idle_after`, as far as `look_at_clock` told.
 //
 // What the sink throws leaves the call unfinished and nothing lost: the next call begins with `resume`, which
 // hands the sink the same group again and goes on from there.
@@ -52,7 +53,7 @@ class JoinSink {
 
 class DisorderStage {
  public:
-  static constexpr uint32_t kNobody = 0xffffffff;
+  static constexpr uint32_t kNobody = Synchronizer::kNobody;
   static constexpr size_t kGroup = 4096;  // rows that go to the sink together where there are more
   explicit DisorderStage(DisorderOptions options);
 
@@ -104,10 +105,10 @@ class DisorderStage {
     Time time;
     uint32_t index;
   };
-  size_t run_in_order(uint32_t stream, std::span<const Time> times);
-  void arrive_in_order(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes);
+  size_t arrive_together(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes);
+  Time together_before(uint32_t stream, Duration slack) const;
   void arrive(uint32_t stream, Time time, uint32_t index);
-  void to_synchronizer(uint32_t stream, const WaitingRow& row);
+  void release(uint32_t stream);
   void settle();
   void raise_clock_by_promises();
   void update_idle();
@@ -134,10 +135,9 @@ class DisorderStage {
   std::vector<uint64_t> results_;
   size_t looked_at_ = 0;
   size_t joined_ = 0;
-  bool group_open_ = false;              // the sink has been given a group and has not finished it
-  Time held_back_ = kBeginning;          // of the last row that the synchronizer was told to hold back
-  uint32_t held_back_stream_ = kNobody;  // kNobody: none
-  std::vector<Arrival> left_over_;       // of a call that was broken off
+  bool group_open_ = false;         // the sink has been given a group and has not finished it
+  uint32_t unsettled_ = kNobody;    // the stream whose rows were put together in the synchronizer
+  std::vector<Arrival> left_over_;  // of a call that was broken off
   size_t left_at_ = 0;
 };
 

@@ -4,9 +4,9 @@
 //
 // A row whose delay T - t is larger than K leaves at once and is still out of order. A heartbeat at t
 // promises that every row up to t is here, so these leave whatever K is. A punctuation waits like a row of
-// its time but says nothing about time: it does not raise T. Invariants (validate() checks them): what waits
-// is later than T - K under the K of the last release. Cost: that of SortedBuffer. One per stream, owned by
-// the DisorderStage. One thread.
+// its time but says nothing about time: it does not raise T. The owner puts in what arrives and takes out
+// what is due. Invariants (validate() checks them): what waits is later than the bound of the last time it
+// took. Cost: that of SortedBuffer. One per stream, owned by the DisorderStage. One thread.
 
 #pragma once
 
@@ -29,24 +29,24 @@ class SlackBuffer {
     local_time_ = std::max(local_time_, time);
   }
 
-  /// Adds a row and hands on, in order, all that need no longer wait under `slack`.
-  template <typename Release>
-  void push(const WaitingRow& row, Duration slack, Release&& release) {
-    const Time bound = bound_under(slack);
-    if (waiting_.empty() && row.time <= bound) {
-      release(row);
-      return;
-    }
-    waiting_.push(row);
-    release_until(bound, release);
+  /// A row that has arrived, or a punctuation.
+  void push(const WaitingRow& row) { waiting_.push(row); }
+
+  /// What is not later than this need not wait under `slack`.
+  Time bound_under(Duration slack) const {
+    const Time in_order = local_time_ == kBeginning ? kBeginning : subtract_saturating(local_time_, slack);
+    return std::max(promised_, in_order);
   }
-  template <typename Release>
-  void release_due(Duration slack, Release&& release) {
-    release_until(bound_under(slack), release);
+  /// What waits up to `bound` is taken out before anything else comes; whether there is anything.
+  bool is_due(Time bound) {
+    bound_ = bound;
+    return !waiting_.empty() && waiting_.front().time <= bound;
   }
-  template <typename Release>
-  void release_all(Release&& release) {
-    release_until(kEnd, release);
+  /// The first of what waits. It must not be empty.
+  WaitingRow take_first() {
+    const WaitingRow row = waiting_.front();
+    waiting_.pop();
+    return row;
   }
 
   /// The largest time seen or promised; kBeginning before the first.
@@ -74,20 +74,6 @@ class SlackBuffer {
   }
 
  private:
-  Time bound_under(Duration slack) const {
-    const Time in_order = local_time_ == kBeginning ? kBeginning : subtract_saturating(local_time_, slack);
-    return std::max(promised_, in_order);
-  }
-  template <typename Release>
-  void release_until(Time bound, Release&& release) {
-    bound_ = bound;
-    while (!waiting_.empty() && waiting_.front().time <= bound) {
-      const WaitingRow row = waiting_.front();
-      waiting_.pop();
-      release(row);
-    }
-  }
-
   SortedBuffer waiting_;
   Time local_time_ = kBeginning;
   Time promised_ = kBeginning;

@@ -6,8 +6,9 @@
 //
 // Rows of one time keep the order in which they came, punctuations stand behind them: `rank` says so.
 // Invariants (validate() checks them): the run is in order; the heap is a heap.
-// Cost: O(1) for a row in order, O(log h) for one of h rows in the heap; memory follows the rows that wait.
-// Owned by a SlackBuffer or the Synchronizer. One thread.
+// Cost: O(1) for a row in order, O(log h) for one of h rows in the heap; `move_until` and `run` let
+// neighbours go together. Memory follows the rows that wait. Owned by a SlackBuffer or the Synchronizer. One
+// thread.
 
 #pragma once
 
@@ -84,12 +85,39 @@ class SortedBuffer {
   const WaitingRow& front() const { return front_is_in_run() ? run_[head_] : heap_.front(); }
 
   void pop() {
-    if (!front_is_in_run()) {
-      std::pop_heap(heap_.begin(), heap_.end(), later);
-      heap_.pop_back();
-      return;
+    if (front_is_in_run()) {
+      drop(1);
+    } else {
+      pop_heap();
     }
-    ++head_;
+  }
+
+  /// Moves the rows up to `bound` to the end of another buffer.
+  void move_until(Time bound, SortedBuffer& to) {
+    const WaitingRow* at = run_.data() + head_;
+    const WaitingRow* const end = run_.data() + run_.size();
+    const WaitingRow* const first = at;
+    const auto move_run = [&](auto&& goes) {
+      const WaitingRow* const begin = at;
+      while (at != end && goes(*at)) ++at;
+      to.append({begin, at});
+    };
+    while (!heap_.empty() && heap_.front().time <= bound) {
+      const WaitingRow& late = heap_.front();
+      move_run([&](const WaitingRow& row) { return row < late; });
+      to.push(late);
+      pop_heap();
+    }
+    move_run([&](const WaitingRow& row) { return row.time <= bound; });
+    drop(static_cast<size_t>(at - first));
+  }
+
+  /// Whether every row that waits is in `run`.
+  bool is_run() const { return heap_.empty(); }
+  std::span<const WaitingRow> run() const { return std::span(run_).subspan(head_); }
+  /// Drops the first rows of the run.
+  void drop(size_t rows) {
+    head_ += rows;
     if (head_ == run_.size()) {
       run_.clear();
       head_ = 0;
@@ -132,6 +160,18 @@ class SortedBuffer {
   static constexpr size_t kMinGap = 1024;  // below that, moving the rest is not worth it
   static bool later(const WaitingRow& a, const WaitingRow& b) { return b < a; }
 
+  void append(std::span<const WaitingRow> rows) {
+    if (rows.empty()) return;
+    if (head_ == run_.size() || !(rows[0] < run_.back())) {
+      run_.insert(run_.end(), rows.begin(), rows.end());
+    } else {
+      for (const WaitingRow& row : rows) push(row);
+    }
+  }
+  void pop_heap() {
+    std::pop_heap(heap_.begin(), heap_.end(), later);
+    heap_.pop_back();
+  }
   bool front_is_in_run() const {
     return heap_.empty() || (head_ < run_.size() && run_[head_] < heap_.front());
   }

@@ -4,8 +4,11 @@
 
 namespace streamjoin {
 
-bool Synchronizer::drain(std::vector<ReleasedRow>& released, size_t most) {
+// `newest` has got rows since the last time, put together; kNobody: none, or a single one.
+bool Synchronizer::drain(std::vector<ReleasedRow>& released, uint32_t newest, size_t most) {
   const size_t enough = most > released.max_size() - released.size() ? most : released.size() + most;
+  if (std::all_of(streams_.begin(), streams_.end(), [](const Stream& s) { return s.waiting.is_run(); }))
+    return drain_runs(released, newest, enough);
   while (released.size() < enough) {
     Time first = kEnd;
     Time waits_for = kEnd;  // of a stream with nothing here, nothing after this may go yet
@@ -18,22 +21,55 @@ bool Synchronizer::drain(std::vector<ReleasedRow>& released, size_t most) {
     }
     if (first == kEnd || first > waits_for) return false;
     clock_ = first;
-    for (uint32_t number = 0; number < streams_.size(); ++number) {
+    const auto release = [&](uint32_t number, size_t rows) {
       SortedBuffer& waiting = streams_[number].waiting;
-      for (; !waiting.empty() && waiting.front().time == first; waiting.pop())
+      for (; rows > 0 && !waiting.empty() && waiting.front().time == first; waiting.pop(), --rows)
         released.push_back({waiting.front(), number});
-    }
+    };
+    for (uint32_t number = 0; number < streams_.size(); ++number)
+      release(number, number == newest ? 1 : ~size_t{0});
+    if (newest != kNobody) release(newest, ~size_t{0});
   }
   return true;
 }
 
-bool Synchronizer::waits_for_another(uint32_t stream, Time time) const {
-  for (uint32_t other = 0; other < streams_.size(); ++other) {
-    if (other != stream && streams_[other].waiting.empty() && !streams_[other].idle &&
-        streams_[other].promised < time)
-      return true;
+// The same where no stream has rows beside its run, the common case.
+bool Synchronizer::drain_runs(std::vector<ReleasedRow>& released, uint32_t newest, size_t enough) {
+  Time waits_for = kEnd;
+  Time first = kEnd;
+  for (size_t number = 0; number < streams_.size(); ++number) {
+    const Stream& stream = streams_[number];
+    const std::span<const WaitingRow> run = stream.waiting.run();
+    Head& head = heads_[number];
+    head = {run.data(), run.data() + run.size(), run.empty() ? kEnd : run.front().time,
+            stream.idle ? kEnd : stream.promised};
+    if (run.empty()) waits_for = std::min(waits_for, head.blocks);
+    first = std::min(first, head.time);
   }
-  return false;
+  if (first == kEnd || first > waits_for) return false;
+  const auto release = [&](uint32_t number, bool all) {
+    Head& head = heads_[number];
+    if (head.time != first) return;
+    do {
+      released.push_back({*head.at++, number});
+    } while (all && head.at != head.end && head.at->time == first);
+    head.time = head.at == head.end ? kEnd : head.at->time;
+    if (head.at == head.end) waits_for = std::min(waits_for, head.blocks);
+  };
+  bool more = true;
+  while (more && released.size() < enough) {
+    clock_ = first;
+    for (uint32_t number = 0; number < heads_.size(); ++number) release(number, number != newest);
+    if (newest != kNobody) release(newest, true);
+    first = kEnd;
+    for (const Head& head : heads_) first = std::min(first, head.time);
+    more = first != kEnd && first <= waits_for;
+  }
+  for (size_t number = 0; number < heads_.size(); ++number) {
+    SortedBuffer& waiting = streams_[number].waiting;
+    waiting.drop(static_cast<size_t>(heads_[number].at - waiting.run().data()));
+  }
+  return more;
 }
 
 void Synchronizer::promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released) {

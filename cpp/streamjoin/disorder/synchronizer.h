@@ -6,9 +6,10 @@
 //
 // A row later than the last released time waits until every stream has a row or punctuation waiting, or has
 // promised to be past that time, or is idle; then all of the smallest time go, stream by stream. A row that
-// is not later passes at once: waiting would not bring it back in order. Invariants (validate() checks them):
-// what waits is later than the last released time. Cost: O(m) a released time beside that of SortedBuffer.
-// Owned by the DisorderStage. One thread.
+// is not later passes at once: waiting would not bring it back in order. So where a stream was waited for,
+// the first of its rows at a time takes along those of the others, and its next ones come behind these.
+// Invariants (validate() checks them): what waits is later than the last released time. Cost: O(m) a released
+// time beside that of SortedBuffer. Owned by the DisorderStage. One thread.
 
 #pragma once
 
@@ -29,7 +30,8 @@ struct ReleasedRow {
 
 class Synchronizer {
  public:
-  explicit Synchronizer(size_t streams) : streams_(streams) {}
+  static constexpr uint32_t kNobody = 0xffffffff;
+  explicit Synchronizer(size_t streams) : streams_(streams), heads_(streams) {}
 
   /// Takes a row of a stream. What can go is appended to `released`.
   void push(uint32_t stream, const WaitingRow& row, std::vector<ReleasedRow>& released) {
@@ -40,22 +42,17 @@ class Synchronizer {
     streams_[stream].waiting.push(row);
     drain(released);
   }
-  /// The same, but nothing goes before `settle`. Only for a row that is later than every row of its stream
-  /// since the last `settle`, and while `may_hold_back`: then nothing that is taken in between would find the
-  /// clock too far ahead, and the order is that of single pushes.
-  void hold_back(uint32_t stream, const WaitingRow& row) { streams_[stream].waiting.push(row); }
-  bool may_hold_back(uint32_t stream, Time time) const {
+  /// Where rows of a stream may be put together, the first of them at `time`, instead of one by one: if they
+  /// are in order among themselves, and nothing else is done before `settle`. What goes is then the same: as
+  /// long as the stream has none of them waiting, nothing of another stream overtakes it.
+  bool may_put_together(uint32_t stream, Time time) const {
     return time > clock_ && !streams_[stream].idle && time > streams_[stream].promised;
   }
-  void hold_back(uint32_t stream, std::span<const Time> times, std::span<const uint32_t> indexes,
-                 uint64_t rank) {
-    streams_[stream].waiting.push_run(times, indexes, rank);
+  /// After rows were put to those that wait of `stream`: appends what can go. Stops early, and says so, once
+  /// `most` rows have been released.
+  bool settle(uint32_t stream, std::vector<ReleasedRow>& released, size_t most = ~size_t{0}) {
+    return drain(released, stream, most);
   }
-  /// Whether a row of the stream at `time` or later changes nothing by itself: another stream has to come
-  /// first.
-  bool waits_for_another(uint32_t stream, Time time) const;
-  /// Stops early, and says so, once `most` rows have been released.
-  bool settle(std::vector<ReleasedRow>& released, size_t most = ~size_t{0}) { return drain(released, most); }
   /// A promise that no row of the stream at or before `time` comes any more.
   void promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released);
   /// An idle stream is not waited for; what waits of it still goes in its turn.
@@ -81,10 +78,19 @@ class Synchronizer {
     Time promised = kBeginning;
     bool idle = false;
   };
-  bool drain(std::vector<ReleasedRow>& released, size_t most = ~size_t{0});
+  /// Rows of a stream in one run.
+  struct Head {
+    const WaitingRow* at;
+    const WaitingRow* end;
+    Time time;    // of the first; kEnd if there is none
+    Time blocks;  // where there is none, nothing after this may go yet
+  };
+  bool drain(std::vector<ReleasedRow>& released, uint32_t newest = kNobody, size_t most = ~size_t{0});
+  bool drain_runs(std::vector<ReleasedRow>& released, uint32_t newest, size_t enough);
 
   std::vector<Stream> streams_;
   Time clock_ = kBeginning;
+  std::vector<Head> heads_;  // while rows are drained
 };
 
 }  // namespace streamjoin
