@@ -38,17 +38,31 @@ RecallModel::RecallModel(RecallModelInput input) : input_(std::move(input)) {
 
   double cross = 0;
   double joined = 0;
+  std::vector<double> ratios;
   for (size_t d = 0; d < input_.cross_results.size(); ++d) {
     cross += input_.cross_results[d];
     joined += input_.join_results[d];
-    ratios_.push_back(cross > 0 ? joined / cross : 0);
+    ratios.push_back(cross > 0 ? joined / cross : 0);
   }
-  for (double& yield : ratios_) yield = cross > 0 && joined > 0 && yield > 0 ? yield * (cross / joined) : 1;
+  if (ratios.empty()) ratios.push_back(0);
+  for (double& yield : ratios) yield = cross > 0 && joined > 0 && yield > 0 ? yield * (cross / joined) : 1;
+  ratios_.push_back(std::move(ratios));
+  while (ratios_.back().size() > 1) {
+    const std::vector<double>& below = ratios_.back();
+    std::vector<double> level;
+    for (size_t at = 0; at < below.size(); at += 2)
+      level.push_back(std::max(below[at], at + 1 < below.size() ? below[at + 1] : below.back()));
+    ratios_.push_back(std::move(level));
+  }
 }
 
 double RecallModel::ratio(uint64_t steps) const {
-  if (ratios_.empty()) return 1;
-  return ratios_[std::min<uint64_t>(steps, ratios_.size() - 1)];
+  return ratios_[0][std::min<uint64_t>(steps, ratios_[0].size() - 1)];
+}
+
+double RecallModel::largest_ratio(size_t level, uint64_t block) const {
+  if (level < ratios_.size() && block < ratios_[level].size()) return ratios_[level][block];
+  return block == 0 ? ratios_.back()[0] : ratios_[0].back();
 }
 
 uint64_t RecallModel::rows_at_most(size_t stream, uint64_t delay) const {
@@ -93,6 +107,11 @@ double RecallModel::share_of_window(size_t stream, Duration window, uint64_t shi
 }
 
 double RecallModel::recall(uint64_t steps) const {
+  return recall_at(ratio(steps), steps);
+}
+
+/// Grows with either, rounded as it is: so does every operation in it.
+double RecallModel::recall_at(double ratio, uint64_t steps) const {
   const size_t streams = input_.streams.size();
   double produced = 0;
   for (size_t i = 0; i < streams; ++i) {
@@ -116,7 +135,7 @@ double RecallModel::recall(uint64_t steps) const {
         in_order *= static_cast<double>(rows_at_most(i, steps + sums_[i].offset)) /
                     static_cast<double>(input_.streams[i].rows);
     }
-    return ratio(steps) * in_order;
+    return ratio * in_order;
   }
   for (size_t i = 0; i < streams; ++i) {
     if (input_.streams[i].rows > 0) continue;
@@ -126,20 +145,31 @@ double RecallModel::recall(uint64_t steps) const {
     }
     produced += product;
   }
-  return ratio(steps) * produced / true_size_;
+  return ratio * produced / true_size_;
+}
+
+/// The first slack in the block that is enough, or kNone.
+uint64_t RecallModel::first_enough(double requirement, size_t level, uint64_t block, uint64_t& asked) const {
+  const uint64_t first = block << level;
+  if (first > input_.largest_delay) return kNone;
+  const uint64_t last = std::min(input_.largest_delay, first + (uint64_t{1} << level) - 1);
+  ++asked;
+  if (recall_at(largest_ratio(level, block), last) < requirement) return kNone;
+  if (level == 0) return first;
+  const uint64_t found = first_enough(requirement, level - 1, 2 * block, asked);
+  return found != kNone ? found : first_enough(requirement, level - 1, 2 * block + 1, asked);
 }
 
 SlackChoice RecallModel::smallest(double requirement) const {
   SlackChoice choice;
-  for (uint64_t steps = 0;; ++steps) {
-    const double estimate = recall(steps);
-    if (estimate >= requirement || steps >= input_.largest_delay) {
-      choice.slack = static_cast<Duration>(steps) * input_.granularity;
-      choice.recall = std::min(1.0, estimate);
-      choice.steps = steps + 1;
-      return choice;
-    }
-  }
+  size_t level = 0;
+  while ((input_.largest_delay >> level) > 0) ++level;
+  const uint64_t found = first_enough(requirement, level, 0, choice.steps);
+  const uint64_t steps = found != kNone ? found : input_.largest_delay;
+  choice.slack = static_cast<Duration>(steps) * input_.granularity;
+  choice.recall = std::min(1.0, recall(steps));
+  ++choice.steps;
+  return choice;
 }
 
 }  // namespace streamjoin

@@ -5,11 +5,14 @@
 //   in the window when probed      C_ji(K) = sum over basic windows of b * H_j(s_j + age / g) / N_j
 //   recall(K) = ratio(K) * sum_i [ in order_i * prod_j C_ji(K) ] / sum_i prod_j W_ji
 //
-// `ratio` is what the rows of small delay yield, compared with all rows; it need not be monotone in K, so the
-// search goes through every K from zero on and stops at the first that is enough, or at the largest delay.
-// Prefix sums of H make a step O(m * m) whatever the window is: when b is a multiple of g, or g of b. For any
-// other pair a step walks the basic windows. Sums are integers, so both ways give the same bits.
-// A plain value, built for one adaptation from the statistics. One thread.
+// `ratio` is what the rows of small delay yield, compared with all rows; it need not be monotone in K, so no
+// bisection finds the smallest K that is enough. All else only grows with K, to the last bit: among the
+// slacks of a block none is enough if the block's largest ratio would not be at its largest slack. So the
+// search halves blocks, leftmost first, and passes over those: it finds the K of the search through every K
+// from zero on, or else the largest delay, and looks at few of them. Prefix sums of H make a step O(m * m)
+// whatever the window is: when b is a multiple of g, or g of b. For any other pair a step walks the basic
+// windows. Sums are integers, so both ways give the same bits. A plain value, built for one adaptation from
+// the statistics. One thread.
 
 #pragma once
 
@@ -44,7 +47,7 @@ struct RecallModelInput {
 struct SlackChoice {
   Duration slack = 0;
   double recall = 1;   // the model's, of that slack; at most 1
-  uint64_t steps = 0;  // slacks that were looked at
+  uint64_t steps = 0;  // times that the model was asked
 };
 
 __extension__ typedef unsigned __int128 WideSum;
@@ -75,11 +78,17 @@ class RecallModel {
   WideSum strided_range(size_t stream, uint64_t first, uint64_t count) const;
   double share_of_window(size_t stream, Duration window, uint64_t shift) const;
   double ratio(uint64_t steps) const;
+  double largest_ratio(size_t level, uint64_t block) const;
+  double recall_at(double ratio, uint64_t steps) const;
+  uint64_t first_enough(double requirement, size_t level, uint64_t block, uint64_t& asked) const;
 
+  static constexpr uint64_t kNone = ~uint64_t{0};
   RecallModelInput input_;
   Shape shape_;
   std::vector<Sums> sums_;
-  std::vector<double> ratios_;
+  /// By level and block of 2^level slacks: the largest ratio. Beyond the last entry it is that of level 0's
+  /// last.
+  std::vector<std::vector<double>> ratios_;
   double true_size_ = 0;
 };
 

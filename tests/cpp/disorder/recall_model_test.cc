@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "base/fresh_seed.h"
@@ -95,6 +96,50 @@ TEST(RecallModel, SearchWithPrefixSumsFindsTheSlackOfTheLinearOne) {
     ASSERT_NEAR(model.recall(steps), recall_by_definition(in, steps), 1e-12);
     ASSERT_EQ(model.smallest(requirement).slack, static_cast<Duration>(steps) * in.granularity);
   }
+}
+
+// To the last bit: the requirement is often just what some slack reaches.
+TEST(RecallModel, SearchByBlocksFindsTheSlackOfTheSearchThroughAll) {
+  const uint64_t seed = fresh_seed();
+  for (uint64_t run = 0; run < 2000; ++run) {
+    SCOPED_TRACE("seed " + std::to_string(seed + run));
+    std::mt19937_64 random(seed + run);
+    RecallModelInput in = random_input(random);
+    if (random() % 10 == 0) in.windows.assign(in.windows.size(), std::vector<Duration>(in.windows.size()));
+    if (random() % 3 == 0) in.largest_delay = random() % 100;
+    const RecallModel model(in);
+    for (int i = 0; i < 10; ++i) {
+      double requirement = model.recall(random() % (in.largest_delay + 1));
+      if (i % 3 == 1) requirement = std::nextafter(requirement, 2.0);
+      if (i % 3 == 2) requirement = std::nextafter(requirement, 0.0);
+      uint64_t steps = 0;
+      while (steps < in.largest_delay && model.recall(steps) < requirement) ++steps;
+      const SlackChoice choice = model.smallest(requirement);
+      ASSERT_EQ(choice.slack, static_cast<Duration>(steps) * in.granularity);
+      ASSERT_EQ(choice.recall, std::min(1.0, model.recall(steps)));
+    }
+  }
+}
+
+// Delays to 26 s at 10 ms and few rows lost: the answer lies far out, and most slacks need not be looked at.
+TEST(RecallModel, SearchByBlocksLooksAtFewSlacks) {
+  std::mt19937_64 random(1);
+  RecallModelInput in;
+  in.largest_delay = 2600;
+  in.granularity = in.basic_window = 10;
+  for (size_t i = 0; i < 4; ++i) {
+    RecallModelInput::Stream stream{std::vector<uint64_t>(2601), 0, 0};
+    for (uint64_t& count : stream.delays) stream.rows += count = random() % 3;
+    in.streams.push_back(std::move(stream));
+  }
+  in.windows.assign(4, std::vector<Duration>(4, 5000));
+  for (size_t d = 0; d <= 2600; ++d) {
+    in.cross_results.push_back(static_cast<double>(100 + random() % 100));
+    in.join_results.push_back(static_cast<double>(random() % 10));
+  }
+  const RecallModel model(in);
+  for (const double requirement : {0.5, 0.9, 0.99, 0.999, 0.9999, 1.1})
+    EXPECT_LT(model.smallest(requirement).steps, 300u) << requirement;
 }
 
 // Two streams, g = b = 10, windows of 20: two basic windows. Of stream 0 half the rows are in order, half
