@@ -127,7 +127,7 @@ inline DataSet soccer_like(Time length) {
     const double ball_y = 34 + 28 * std::sin(static_cast<double>(now) / 5'300);
     for (size_t i = 0; i < players.size(); ++i) {
       Player& p = players[i];
-      const double home_x = 5.25 * static_cast<double>(i % 10) * (i < 10 ? 1 : 1) + 26;
+      const double home_x = 5.25 * static_cast<double>(i % 10) + 26;
       p.vx = 0.97 * p.vx + 0.02 * (0.6 * ball_x + 0.4 * home_x - p.x) * 0.05 + 0.03 * push(random);
       p.vy = 0.97 * p.vy + 0.02 * (ball_y - p.y) * 0.05 + 0.03 * push(random);
       p.x = std::clamp(p.x + p.vx, 0.0, 105.0);

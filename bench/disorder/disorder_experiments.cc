@@ -3,8 +3,9 @@
 //   disorder_experiments FOLDER [--quick | --full | --steps] [DATA SET]
 //
 // --steps only adapts, at g = 10 ms and every target, on two minutes of each data set: for counting
-// instructions,
-//   valgrind --tool=callgrind --toggle-collect='*SlackTuner::adapt*' disorder_experiments FOLDER --steps
+// instructions, in all and (with the second option, by the totals of what is dumped) of each step,
+//   valgrind --tool=callgrind --toggle-collect='*SlackTuner::adapt*' --dump-after='*SlackTuner::adapt*'
+//       disorder_experiments FOLDER --steps
 //
 // The rows go through the operators' own DisorderStage; a join that only counts stands behind it, so that
 // half an hour of data takes seconds. Recall is measured over the last P of event time, once every L: results
@@ -44,7 +45,8 @@ struct Outcome {
   double step_us = 0;
   double largest_step_us = 0;
   uint64_t steps = 0;
-  double error = 0;  // mean |estimated - true| recall of an interval
+  uint64_t most_steps = 0;  // times that the model was asked in one adaptation
+  double error = 0;         // mean |estimated - true| recall of an interval
   double bias = 0;
   std::vector<double> estimated;  // recall by second; -1 before the first estimate
 };
@@ -126,6 +128,7 @@ Outcome run(const DataSet& set, const Setting& setting, const std::vector<double
     const double taken = cpu_us() - start;
     time_us += taken;
     outcome.steps += choice.steps;
+    outcome.most_steps = std::max(outcome.most_steps, choice.steps);
     outcome.largest_step_us = std::max(outcome.largest_step_us, taken);
   }
   stage.finish(sink);
@@ -284,12 +287,13 @@ class Report {
                << '\n';
     std::printf(
         "%-9s %-11s %-9s %-7s target %.3f P %3llds L %.1fs g %4lldms: K %7.3f s, at 0.99 of it %5.1f%%, "
-        "recall %.4f, |est - true| %.4f a period, %.4f a second, step %.1f us (largest %.1f)\n",
+        "recall %.4f, |est - true| %.4f a period, %.4f a second, step %.1f us (largest %.1f; %llu slacks "
+        "looked at)\n",
         figure.c_str(), set.name.c_str(), policy.c_str(), setting.learned ? "learned" : "equal",
         setting.target, static_cast<long long>(setting.period / 1000),
         static_cast<double>(setting.every) / 1000, static_cast<long long>(setting.granularity),
         outcome.average_slack / 1000, 100 * at_99, average, error, outcome.error, outcome.step_us,
-        outcome.largest_step_us);
+        outcome.largest_step_us, static_cast<unsigned long long>(outcome.most_steps));
     std::fflush(stdout);
     return outcome;
   }
