@@ -41,7 +41,8 @@ def read_query(file: str | PathLike[str]) -> Query:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise QueryFileError(f"{name}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise QueryFileError(f"{name}: cannot be read: {reason}") from None
     return parse_query(text, name=name)
 
 
@@ -66,7 +67,7 @@ class _Reader:
             self.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
-            line = int(found[1]) if found else text.count("\n") + 1
+            line = int(found[1]) if found else max(1, len(text.splitlines()))
             raise self.error(line, f"not TOML: {error}") from None
 
     def error(self, line: int, problem: object) -> QueryFileError:
