@@ -1,6 +1,6 @@
 """Shows the examples of docstrings as code on the API page.
 
-A docstring's `>>> ` means a quotation in Markdown. Each example, up to the next blank line, goes into a fence:
+In Markdown `>>> ` is a quotation. Each example, up to the next blank line, goes into a fence:
 
     Text.                          Text.
 
