@@ -26,11 +26,11 @@ def machine() -> str:
 
 
 def commit() -> str:
-    """Name the commit that is measured; "-dirty" if the tree differs from it outside of bench/results."""
+    """Name the commit that is measured; "-dirty" if more than results and documents has changed since."""
     root = Path(__file__).parent.parent
     try:
         head = _git(root, "rev-parse", "--short", "HEAD")
-        changes = _git(root, "status", "--porcelain", "--", ":!bench/results", ":!docs")
+        changes = _git(root, "status", "--porcelain", "--", ":!bench/results", ":!docs", ":!*.md")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return head + ("-dirty" if changes else "")

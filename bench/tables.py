@@ -54,7 +54,8 @@ def table(file: str, columns: str, where: str | None) -> str:
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?|", text) is not None
+    """Tell whether it belongs into a column of numbers: an empty field does, and a run that was ended."""
+    return re.fullmatch(r"-?\d+(\.\d+)?(e[+-]?\d+)?||over the limit", text) is not None
 
 
 def rewritten(text: str) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from runner import FOLDER, MODULUS, WINDOW_US, run
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "spark"))
-from session import IN_MEMORY, ROCKSDB, start_spark
+from session import IN_MEMORY, ROCKSDB, run_to_end, start_spark
 
 KIND = sys.argv[4]
 SPARK = start_spark(IN_MEMORY if KIND == "memory" else ROCKSDB)
@@ -59,10 +59,8 @@ def join() -> tuple[int, int]:
     product = F.expr(f"left_id * right_id % {MODULUS}")
     counted = joined.observe("answer", F.count(F.lit(1)).alias("results"), F.sum(product).alias("checksum"))
     with tempfile.TemporaryDirectory() as checkpoint:
-        writer = counted.writeStream.format("noop").option("checkpointLocation", checkpoint)
-        query = writer.trigger(availableNow=True).start()
-        query.awaitTermination()
-        steps = [s.observedMetrics["answer"].asDict() for s in query.recentProgress if s.observedMetrics]
+        done = run_to_end(counted, Path(checkpoint))
+    steps = [each.observedMetrics["answer"].asDict() for each in done if each.observedMetrics]
     return sum(step["results"] or 0 for step in steps), sum(step["checksum"] or 0 for step in steps)
 
 

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from session import start_spark
+from session import run_to_end, start_spark
 from streamjoin import spark as sjs
 from streamjoin.spark.watch import totals_of
 
@@ -94,10 +94,7 @@ def ours(spark: SparkSession, folder: Path) -> DataFrame:
 def run(joined: DataFrame, checkpoint: Path) -> list[Any]:
     lonely = F.sum(F.col("bid_item").isNull().cast("long"))
     counted = joined.observe("answer", F.count("bid_item").alias("matches"), lonely.alias("unmatched"))
-    writer = counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    return [p for p in query.recentProgress if p.numInputRows]
+    return run_to_end(counted, checkpoint)
 
 
 def main() -> int:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 from process_tree import largest_peak, usage
@@ -35,6 +36,14 @@ def start_spark(provider: str = ROCKSDB) -> SparkSession:
     )
     spark.sparkContext.setLogLevel("OFF")
     return spark
+
+
+def run_to_end(streaming: DataFrame, checkpoint: Path) -> list[Any]:
+    """Run a streaming query on all its input, throw its rows away; return the progress by micro-batch."""
+    writer = streaming.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    return [progress for progress in query.recentProgress if progress.numInputRows]
 
 
 def processor_seconds() -> float:

@@ -26,7 +26,7 @@ import streamjoin as sj
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryListener
-from session import IN_MEMORY, PROVIDER, ROCKSDB, processor_seconds, start_spark
+from session import IN_MEMORY, PROVIDER, ROCKSDB, processor_seconds, run_to_end, start_spark
 from streamjoin import spark as sjs
 from streamjoin.spark.watch import totals_of
 
@@ -105,10 +105,7 @@ class ProcessorTimes(StreamingQueryListener):
 
 def run(joined: DataFrame, checkpoint: Path) -> list[Any]:
     counted = joined.observe("answer", F.count(F.lit(1)).alias("rows"))
-    writer = counted.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    return [p for p in query.recentProgress if p.numInputRows]
+    return run_to_end(counted, checkpoint)
 
 
 def main() -> int:

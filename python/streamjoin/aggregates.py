@@ -13,7 +13,11 @@ from streamjoin.errors import QueryError
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One function over the groups of `by`; made by `count`, `sum`, `min`, `max`, `avg`."""
+    """One function over the groups of `by`; made by `count`, `sum`, `min`, `max`, `avg`.
+
+    >>> avg("bid_price", by=["auction_item_id", "auction_seller"], as_="price").by
+    ('auction_item_id', 'auction_seller')
+    """
 
     function: str
     column: str | None

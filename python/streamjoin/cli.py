@@ -150,6 +150,8 @@ def _check(query: Query, options: argparse.Namespace) -> int:
     if options.plot:
         report.plot(options.plot)
     print(_coloured(str(report), sys.stdout))
+    if options.plot:
+        print(f"picture: {options.plot}")
     return 0 if report.safe else 1
 
 

@@ -47,6 +47,13 @@ class Operator:
     >>> out = op.push("click", pa.table({"ad": ["x"], "t": [3000]}, schema=schema))
     >>> out.rows.column("view_ad").to_pylist()
     ['x']
+    >>> op.advance("click", 9000 * 1000)  # no click up to second 9: the view is out of its window
+    Output(rows=0, punctuations=0, late=0, violations=0)
+    >>> op.live_rows()
+    {'click': 1, 'view': 0}
+    >>> op = sj.Operator.restore(query, op.snapshot())
+    >>> op.stats().rows_out, op.finish()
+    (1, Output(rows=0, punctuations=1, late=0, violations=0))
 
     `plan`: one of `query.plans()`, which may be a tree of joins; without one a single join takes all streams.
     The rows are the same. A tree takes streams in arrival order, without lifespans.
@@ -105,6 +112,19 @@ class Operator:
         `ANY`, or an empty dict, is the end of the stream. Without `time` it stands at the stream's clock.
         Three and more streams take values only if some stream of the query declares punctuations. One by a
         scheme that a plan with a minimal set of schemes does without is counted and nothing else.
+
+        >>> import pyarrow as pa
+        >>> import streamjoin as sj
+        >>> streams = [sj.Stream("a", time="t"), sj.Stream("b", time="t", punctuations=["k"])]
+        >>> query = sj.Query(streams, on=["a.k = b.k"], within=sj.within("1 hour"))
+        >>> rows = pa.table({"k": [1, 2, 3, 4], "t": [0, 1, 2, 3]})
+        >>> op = sj.Operator(query, schemas={"a": rows.schema, "b": rows.schema})
+        >>> out = op.push("a", rows)
+        >>> out = op.punctuate("b", {"k": 1}, time=5)
+        >>> out = op.punctuate("b", {"k": [2, 7]}, time=5)
+        >>> out = op.punctuate("b", {"k": sj.Range(high=3)}, time=5)
+        >>> op.live_rows()
+        {'a': 1, 'b': 0}
         """
         place = self._place(stream, "punctuate")
         patterns = self._running.patterns(place, pattern)

@@ -21,6 +21,15 @@ class Output:
     constant), the ends of ranges (`_low`, `_high`, null is open), `time`, `kind`; an attribute without
     constant and range is `*`.
     `late`, `violations`: rows that were not joined, with the stream they came on.
+
+    >>> import streamjoin as sj
+    >>> rows = pa.table({"k": [1, 2], "t": [10, 5]})
+    >>> query = sj.Query([sj.Stream(s, time="t", window="1 s") for s in "ab"], on=["a.k = b.k"])
+    >>> out = sj.Operator(query, schemas={"a": rows.schema, "b": rows.schema}).push("a", rows)
+    >>> out
+    Output(rows=0, punctuations=0, late=1, violations=0)
+    >>> out.late.select(["stream", "late_by"]).to_pylist()
+    [{'stream': 'a', 'late_by': 5}]
     """
 
     rows: pa.Table
@@ -45,6 +54,16 @@ class Stats:
 
     `growing` names the streams whose state keeps growing although the query is safe: their punctuations do
     not come. It is judged from what the operator has seen since it was made or restored.
+
+    >>> import streamjoin as sj
+    >>> rows = pa.table({"k": [1, 2], "t": [5, 10]})
+    >>> query = sj.Query([sj.Stream(s, time="t", window="1 s") for s in "ab"], on=["a.k = b.k"])
+    >>> op = sj.Operator(query, schemas={"a": rows.schema, "b": rows.schema})
+    >>> out = op.push("a", rows)
+    >>> op.stats().state_rows
+    {'a': 2, 'b': 0}
+    >>> print(str(op.stats()).splitlines()[1])
+    rows_in                           2  0
     """
 
     rows_in: PerStream

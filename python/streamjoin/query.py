@@ -52,6 +52,16 @@ class Equality(NamedTuple):
 class Query:
     """A join of two or more streams.
 
+    `on`: equalities as text, "a.x = b.y" or null-safe "a.x <=> b.y"; all must hold. `within`: windows, made
+    by `within`, `between`, `follows` and `path`. `how`: "inner", "left", "right", "full", "left_semi" or
+    "left_anti"; three and more streams join "inner". `where`: a further condition as text, `band`, `distance`
+    or a function from a dict of arrays to a mask. `algorithm`: "auto" chooses; `explain()` says what and why.
+
+    `disorder`: `InOrder`, `Slack`, `MaxSlack` or `Recall`. `late` rows are dropped, inserted or an error,
+    rows that break a promise (`on_violation`) dropped, kept or an error. `purge`: punctuations are acted on
+    at once ("eager") or together ("lazy"). `require_safe=False` lets `Operator` run a query whose state could
+    grow. `result_time`: the name of a result column with the largest time of the parts.
+
     >>> auction = Stream("auction", time="opened_at", window="12 hours", unique="item_id")
     >>> bid = Stream("bid", time="placed_at", window="0 s", punctuations=["item_id"])
     >>> query = Query([auction, bid], on=["auction.item_id = bid.item_id"])
@@ -116,7 +126,12 @@ class Query:
             raise QueryError(f"expected one of the streams {list(self.stream_names)}, got {name!r}") from None
 
     def check(self) -> SafetyReport:
-        """Say whether the state of every stream stays bounded. Never raises."""
+        """Say whether the state of every stream stays bounded. Never raises.
+
+        >>> a, b = Stream("a", time="t", window="5 s"), Stream("b", time="t")
+        >>> Query([a, b], on=["a.x = b.x"], require_safe=False).check().purgeable
+        {'a': True, 'b': False}
+        """
         return check_safety(self)
 
     def plans(

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields
 from os import PathLike
 from pathlib import Path
@@ -41,7 +41,8 @@ def read_query(file: str | PathLike[str]) -> Query:
     try:
         text = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise QueryFileError(f"{name}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise QueryFileError(f"{name}: cannot be read: {reason}") from None
     return parse_query(text, name=name)
 
 
@@ -66,7 +67,7 @@ class _Reader:
             self.content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             found = re.search(r"\(at line (\d+), column \d+\)$", str(error))
-            line = int(found[1]) if found else text.count("\n") + 1
+            line = int(found[1]) if found else max(1, len(text.splitlines()))
             raise self.error(line, f"not TOML: {error}") from None
 
     def error(self, line: int, problem: object) -> QueryFileError:
@@ -152,25 +153,31 @@ def _dotted(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in text.split("."))
 
 
-def _pair(streams: Any, duration: Any) -> WindowDeclaration:
-    left, right = streams if isinstance(streams, list) and len(streams) == 2 else (None, None)
-    return within(left, right, duration)  # type: ignore[arg-type]
+def _names(table: Mapping[str, Any], key: str) -> list[str]:
+    """Return the streams that a window is between: two, along a path more."""
+    names = table[key]
+    many = "two or more" if key == "path" else "two"
+    if not isinstance(names, list) or (len(names) < 2 if key == "path" else len(names) != 2):
+        raise QueryError(f"within: {key}: expected a list of {many} streams, got {names!r}")
+    return names
 
 
 def _window(table: Any) -> WindowDeclaration:
-    kinds: dict[frozenset[str], Callable[..., WindowDeclaration]] = {
-        frozenset({"within"}): lambda within_: within(within_),
-        frozenset({"streams", "within"}): lambda streams, within_: _pair(streams, within_),
-        frozenset({"follows", "within"}): lambda streams, within_: follows(*streams, within=within_),
-        frozenset({"path", "within"}): lambda streams, within_: path(*streams, within=within_),
-    }
-    if isinstance(table, Mapping) and "between" in table and set(table) <= {"between", "lower", "upper"}:
-        return between(*table["between"], lower=table.get("lower"), upper=table.get("upper"))
-    if not isinstance(table, Mapping) or frozenset(table) not in kinds:
-        raise QueryError(
-            "within: expected within; streams and within; follows and within; path and within; "
-            f"or between with lower, upper or both; got {table!r}"
-        )
-    streams = next((table[key] for key in ("streams", "follows", "path") if key in table), None)
-    given = (table["within"],) if streams is None else (streams, table["within"])
-    return kinds[frozenset(table)](*given)
+    keys = frozenset(table) if isinstance(table, Mapping) else frozenset()
+    if keys == {"within"}:
+        return within(table["within"])
+    if keys == {"streams", "within"}:
+        left, right = _names(table, "streams")
+        return within(left, right, table["within"])
+    if keys == {"follows", "within"}:
+        left, right = _names(table, "follows")
+        return follows(left, right, within=table["within"])
+    if keys == {"path", "within"}:
+        return path(*_names(table, "path"), within=table["within"])
+    if "between" in keys and keys <= {"between", "lower", "upper"}:
+        left, right = _names(table, "between")
+        return between(left, right, lower=table.get("lower"), upper=table.get("upper"))
+    raise QueryError(
+        "within: expected within; streams and within; follows and within; path and within; "
+        f"or between with lower, upper or both; got {table!r}"
+    )

@@ -102,7 +102,6 @@ class Oracle:
         self._values = list(rules.all_values())
         self.clock: list[float] = [-math.inf, -math.inf]
         self.ended = [False, False]
-        self.finished = False
         self.history: tuple[list[Fate], list[Fate]] = ([], [])
         self.promises: tuple[dict[Value, Promise], dict[Value, Promise]] = ({}, {})
         self.last_key: list[Value | None] = [None, None]
@@ -135,7 +134,6 @@ class Oracle:
             case Finish():
                 self._end(LEFT, 0)
                 self._end(RIGHT, 0)
-                self.finished = True
         self.rows_out += len(self._step.rows)
         return self._step
 

@@ -119,7 +119,10 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(monkeypatch: pytest.Mon
         pytest.param('\nhow = "both"\n' + SAFE, 2, "how: expected one of", id="bad-option"),
         pytest.param("x = 1", 1, "got 'x'", id="no-query"),
         pytest.param("on = []", 1, "expected a table", id="no-streams"),
-        pytest.param(SAFE + '\n[[within]]\nbetween = ["a"]\n', 12, "argument", id="bad-between"),
+        pytest.param(
+            SAFE + '\n[[within]]\nbetween = ["a"]\n', 12, "two streams, got ['a']", id="bad-between"
+        ),
+        pytest.param(SAFE + '\n[[within]]\npath = "a"\nwithin = "5 s"\n', 12, "two or more", id="bad-path"),
         pytest.param(SAFE + '\n[[within]]\nnear = "5 s"\n', 12, "within: expected within", id="bad-window"),
         pytest.param(SAFE + '\n[[within]]\nwithin = "x"\n', 12, "got 'x'", id="bad-window-duration"),
     ],
@@ -162,7 +165,7 @@ def test_without_a_command_the_help_is_shown_and_the_exit_code_is_2(
     assert "streamjoin check query.toml" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [[], ["check"], ["explain"], ["bench"]])
+@pytest.mark.parametrize("command", [[], ["check"], ["explain"], ["bench"], ["demo"]])
 def test_every_help_has_an_example(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
         main([*command, "--help"])
@@ -242,6 +245,28 @@ def test_the_demo_without_spark_says_what_to_install(
     monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     assert main(["demo"]) == 2
     assert "pip install 'streamjoin[spark,plot]'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["state.gif", "no-such-folder/state.png"])
+def test_the_demo_refuses_a_picture_before_it_runs(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["demo", "--picture", name])
+    assert stop.value.code == 2
+    assert "argument --picture: expected a" in capsys.readouterr().err
+
+
+def test_a_failure_of_spark_in_the_demo_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from streamjoin.spark import demo
+
+    def fails(events: int, batches: int) -> None:
+        raise RuntimeError("the gateway is gone\n  at java.lang.Thread")
+
+    monkeypatch.setattr(demo, "both_runs", fails)
+    monkeypatch.setattr(demo.sjs, "check_environment", lambda: None)
+    assert main(["demo"]) == 2
+    assert capsys.readouterr().err == "streamjoin demo: Spark failed: the gateway is gone\n"
 
 
 def test_progress_is_shown_on_a_terminal_alone() -> None:

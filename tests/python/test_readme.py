@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import streamjoin
+import streamjoin.spark
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])
@@ -70,3 +71,4 @@ def test_the_api_page_names_everything_public() -> None:
     errors = {name for name in streamjoin.__all__ if hasattr(streamjoin.errors, name)}  # one entry for all
     missing = [name for name in streamjoin.__all__ if name not in page and name not in errors]
     assert missing == ["__version__"]
+    assert [name for name in streamjoin.spark.__all__ if f"streamjoin.spark.{name}" not in page] == []

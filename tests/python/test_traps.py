@@ -32,22 +32,22 @@ def test_a_heartbeat_at_the_reach_forgets_the_row_and_one_before_it_does_not() -
 
 
 @pytest.mark.parametrize("how", OUTER)
-def test_a_row_remembers_its_match_after_the_partner_was_evicted(how: str) -> None:
+def test_a_row_remembers_its_match_after_the_partner_was_invalidated(how: str) -> None:
     op = make(how)
     assert bid(op, (11, 7, 0)) == []
     assert auction(op, (1, 7, 5)) == [(1, 11)]
-    out = op.advance("auction", 10)  # bid 11 is evicted, matched
+    out = op.advance("auction", 10)  # bid 11 is invalidated, matched
     assert pairs(out) == []
     assert op.stats().state_rows == {"auction": 1, "bid": 0}
-    assert pairs(op.advance("bid", 15)) == []  # auction 1 is evicted, matched
+    assert pairs(op.advance("bid", 15)) == []  # auction 1 is invalidated, matched
     assert op.stats().state_rows == {"auction": 0, "bid": 0}
     assert pairs(op.finish()) == []
 
 
-def test_one_batch_may_match_and_evict_the_same_key() -> None:
+def test_one_batch_may_match_and_invalidate_the_same_key() -> None:
     op = make("left", lower=0, upper=10)
     assert auction(op, (1, 7, 0), (2, 8, 0)) == []
-    # The first bid matches auction 1 at the very end of its reach, the second evicts auctions 1 and 2.
+    # The first bid matches auction 1 at the very end of its reach, the second invalidates auctions 1 and 2.
     assert bid(op, (11, 7, 10), (12, 7, 11), (13, 8, 11)) == [(1, 11), (2, None)]
     assert pairs(op.finish()) == []
 
@@ -90,7 +90,7 @@ def test_the_two_sides_expire_at_their_own_ages() -> None:
     assert op.stats().state_rows == {"auction": 2, "bid": 0}
 
 
-def test_an_expired_late_insert_behind_an_open_row_is_evicted() -> None:
+def test_a_late_insert_past_its_reach_behind_an_open_row_is_invalidated() -> None:
     op = make("left", lower=0, upper=10, late="insert")
     assert auction(op, (1, 1, 20), (2, 2, 5)) == []  # auction 2 is late and stands behind auction 1
     assert op.stats().late["auction"] == 1

@@ -33,7 +33,14 @@ MOST_STREAMS, SHOWN = 9, 10
 
 @dataclass(frozen=True)
 class Plans(Sequence[Plan]):
-    """Safe plans, cheapest first. `total` counts all; `complete` is False if only some were tried."""
+    """Safe plans, cheapest first. `total` counts all; `complete` is False if only some were tried.
+
+    >>> import streamjoin as sj
+    >>> streams = [sj.Stream(name, time="t", window="5 s") for name in "ab"]
+    >>> plans = sj.Query(streams, on=["a.x = b.x"]).plans()
+    >>> len(plans), plans.total, plans.complete
+    (1, 1, True)
+    """
 
     listed: tuple[Plan, ...]
     total: int

@@ -79,7 +79,13 @@ class Plan:
     """A safe plan with its cost.
 
     `root` is the tree, `purge` says when punctuations are acted on, `schemes` whether all of them are or only
-    a minimal set: that of the joins.
+    a minimal set: that of the joins. `Operator(query, plan=...)` runs it.
+
+    >>> import streamjoin as sj
+    >>> streams = [sj.Stream(name, time="t", window="5 s") for name in "abc"]
+    >>> plans = sj.Query(streams, on=["a.x = b.x", "b.x = c.x"]).plans()
+    >>> sorted(str(plan.root) for plan in plans if plan.is_single_join)
+    ['(a b c)']
     """
 
     root: JoinNode

@@ -34,6 +34,14 @@ class SafetyReport:
     """The verdict on a query, made by `Query.check()`; prints as text and shows as a picture in notebooks.
 
     `purgeable` says of each stream whether its state stays bounded.
+
+    >>> import streamjoin as sj
+    >>> a, b = sj.Stream("a", time="t", window="5 s"), sj.Stream("b", time="t")
+    >>> report = sj.Query([a, b], on=["a.x = b.x"], require_safe=False).check()
+    >>> report.safe, report.purgeable
+    (False, {'a': True, 'b': False})
+    >>> print(report.remedies[0])
+    punctuations=['x'] on stream 'a'
     """
 
     safe: bool

@@ -14,7 +14,12 @@ from streamjoin.spark.watch import JoinListener, state_stats
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source `nexmark` known to a session: `spark.readStream.format("nexmark")`."""
+    """Make the source `nexmark` known to a session: `spark.readStream.format("nexmark")`.
+
+    >>> register(spark)
+    >>> spark.read.format("nexmark").option("stream", "auction").option("events", 1000).load().count()
+    60
+    """
     spark.dataSource.register(NexmarkSource)
 
 

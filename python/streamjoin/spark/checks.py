@@ -103,6 +103,8 @@ def check_environment() -> None:
     """Refuse a machine on which streaming joins cannot run: call it before a SparkSession is made.
 
     QueryError says what is missing, Java or a package, and how to install it.
+
+    >>> check_environment()
     """
     home = os.environ.get("JAVA_HOME")
     found = shutil.which("java", path=os.path.join(home, "bin")) if home else shutil.which("java")

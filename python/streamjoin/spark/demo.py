@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 
 import streamjoin as sj
@@ -37,16 +39,34 @@ QUERY = sj.Query(
 )
 
 
+HELP = """\
+An auction site on a local Spark; Java 17 and the extra `spark` are needed, and a minute or two. Bids join
+their auctions within twelve hours, and are counted; a closing says: no more bids on this auction.
+
+  first run    with closings: each count is shown once it is final, and closed auctions leave the state
+  second run   the same rows without closings: the same matches, but every auction is held for its window
+
+At the end: the most rows that each run held, and a picture of them over time.
+
+examples:
+  streamjoin demo
+  streamjoin demo --events 200000 --batches 20 --picture /tmp/state.svg
+"""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demo; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="streamjoin demo", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="streamjoin demo", description=HELP, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument(
         "--events", type=_positive, default=50_000, help="events of the auction site (default: %(default)s)"
     )
     parser.add_argument("--batches", type=_positive, default=10, help="micro-batches (default: %(default)s)")
     parser.add_argument(
-        "--picture", default="streamjoin-demo.png", help="where to draw (default: %(default)s)"
-    )
+        "--picture", type=_picture, default="streamjoin-demo.png",
+        help="where to draw, .png or .svg (default: %(default)s)",
+    )  # fmt: skip
     options = parser.parse_args(arguments)
     try:
         sjs.check_environment()
@@ -54,15 +74,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"streamjoin demo: {missing}", file=sys.stderr)
         return 2
     print(f"{options.events:,} events of an auction site: 1 person, 3 auctions, 46 bids in 50")
-    spark = start_spark()
     try:
-        sjs.register(spark)
-        _heading("Bids per auction, each count shown once it is final. A closing is a punctuation:")
-        promised = run(spark, options.events, options.batches, with_closings=True)
-        _heading("The same without closings: the window alone bounds the state.")
-        plain = run(spark, options.events, options.batches, with_closings=False)
-    finally:
-        spark.stop()
+        promised, plain = both_runs(options.events, options.batches)
+    except (PySparkException, Py4JError, RuntimeError) as error:
+        print(f"streamjoin demo: Spark failed: {str(error).strip().partition(chr(10))[0]}", file=sys.stderr)
+        return 2
     if promised[-1].matches != plain[-1].matches:
         print(f"matches differ: {promised[-1].matches} and {plain[-1].matches}", file=sys.stderr)
         return 1
@@ -70,9 +86,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"  {plain[-1].matches:,} matches, as with closings")
     _heading("Most rows held after a micro-batch:")
     print(f"  {most[0]:8,} with closings\n  {most[1]:8,} without")
-    if draw(Path(options.picture), promised, plain):
+    if draw(options.picture, promised, plain):
         print(f"picture: {options.picture}")
     return 0
+
+
+def both_runs(events: int, batches: int) -> tuple[list[Step], list[Step]]:
+    """Run with closings and without, on a Spark of their own."""
+    print("starting Spark ...", flush=True)
+    spark = start_spark()
+    try:
+        sjs.register(spark)
+        _heading("Bids per auction, each count shown once it is final. A closing is a punctuation:")
+        promised = run(spark, events, batches, with_closings=True)
+        _heading("The same without closings: the window alone bounds the state.")
+        return promised, run(spark, events, batches, with_closings=False)
+    finally:
+        spark.stop()
+
+
+def _picture(text: str) -> Path:
+    """Refuse now what could not be drawn after two minutes."""
+    path = Path(text)
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise argparse.ArgumentTypeError(f"expected a name that ends with .png or .svg, got {text!r}")
+    if not os.access(path.parent, os.W_OK):
+        raise argparse.ArgumentTypeError(f"expected a folder that can be written to, got {text!r}")
+    return path
 
 
 def _positive(text: str) -> int:

@@ -46,6 +46,15 @@ def join(
     violations (`_stream`, `_late_by`). `aggregate`: emit groups instead, each once, when it is complete.
     `slab`: the length of the slabs of time by which a join is spread that windows bound; chosen from the
     windows unless told.
+
+    >>> import streamjoin as sj
+    >>> streams = [sj.Stream("a", time="t"), sj.Stream("b", time="t")]
+    >>> query = sj.Query(streams, on=["a.x = b.x"], within=sj.within("5 s"))
+    >>> second = 1_000_000
+    >>> a = spark.createDataFrame([(1, 0), (2, 0)], "x long, t long")
+    >>> b = spark.createDataFrame([(1, 4 * second), (2, 9 * second)], "x long, t long")
+    >>> join(query, {"a": a, "b": b}).collect()
+    [Row(a_x=1, a_t=0, b_x=1, b_t=4000000)]
     """
     punctuations = {} if punctuations is None else punctuations
     aggregates = (aggregate,) if isinstance(aggregate, Aggregate) else tuple(aggregate)

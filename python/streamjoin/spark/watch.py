@@ -16,6 +16,26 @@ def state_stats(spark: SparkSession, checkpoint: str, *, batch: int | None = Non
     """Return the `Stats` of every bucket, as of the last committed micro-batch or of an earlier one.
 
     Reads through Spark's state data source; the query may be running or not.
+
+    >>> import tempfile
+    >>> from streamjoin.spark import join, register
+    >>> register(spark)
+    >>> def read(stream):
+    ...     return spark.readStream.format("nexmark").option("stream", stream).option("events", 500).load()
+    >>> auction = sj.Stream("auction", time="date_time", window="12 hours")
+    >>> bid = sj.Stream("bid", time="date_time", window="0 s")
+    >>> joined = join(
+    ...     sj.Query([auction, bid], on=["auction.id = bid.auction"]),
+    ...     {"auction": read("auction"), "bid": read("bid")},
+    ... )
+    >>> with tempfile.TemporaryDirectory() as checkpoint:
+    ...     writer = joined.writeStream.format("noop").option("checkpointLocation", checkpoint)
+    ...     running = writer.start()
+    ...     running.processAllAvailable()
+    ...     running.stop()
+    ...     stats = state_stats(spark, checkpoint)
+    >>> sum(bucket.state_rows["auction"] for bucket in stats.values())
+    30
     """
     reader = spark.read.format("statestore").option("stateVarName", "head")
     if batch is not None:
@@ -45,6 +65,10 @@ class JoinListener(StreamingQueryListener):
     began: rows_in, rows_out, purged, invalidated, late, violations, and the same of the micro-batch alone:
     new_rows_in, ... new_violations. Of the micro-batch alone too: written_bytes, what went to the state
     store, and rebuilt, how many buckets had to be read back from it.
+
+    >>> listener = JoinListener(print)
+    >>> spark.streams.addListener(listener)
+    >>> spark.streams.removeListener(listener)
     """
 
     def __init__(self, report: Callable[[dict[str, Any]], None]) -> None:
