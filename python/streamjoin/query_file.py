@@ -39,9 +39,15 @@ def read_query(file: str | PathLike[str]) -> Query:
     """Read a query from a TOML file; `QueryFileError` with the line if it is broken."""
     name = str(file)
     try:
-        text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise QueryFileError(f"{name}: cannot be read: {error}") from None
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise QueryFileError(f"{name}: cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = content[error.start]
+        raise QueryFileError(f"{name}:{line}: expected text in UTF-8, got the byte {byte:#04x}") from None
     return parse_query(text, name=name)
 
 
@@ -86,10 +92,18 @@ class _Reader:
         if not isinstance(declared, list):
             raise self.error(self.line("within"), f"within: expected tables [[within]], got {declared!r}")
         windows = [self._window(number, table) for number, table in enumerate(declared)]
+        on = options.pop("on", [])
         try:
-            return Query(streams, options.pop("on", []), within=windows, **options)
+            return Query(streams, on, within=windows, **options)
         except (QueryError, TypeError) as error:
-            raise self.error(self._line_of_problem(str(error)), error) from None
+            line = self._line_of_problem(str(error))
+            for number in range(len(windows)):  # the first window with which it goes wrong, if it is one
+                if _refusal(streams, on, windows[:number], options) == str(error):
+                    break
+                if _refusal(streams, on, windows[: number + 1], options) == str(error):
+                    line = self.line_of_table("within", number)
+                    break
+            raise self.error(line, error) from None
 
     def _stream(self, name: str, options: Any) -> Stream:
         line = self.line("streams", name)
@@ -148,22 +162,32 @@ class _Reader:
         return headers[number] if number < len(headers) else self.line(key)
 
 
+def _refusal(
+    streams: list[Stream], on: Any, windows: list[WindowDeclaration], options: dict[str, Any]
+) -> str | None:
+    try:
+        Query(streams, on, within=windows, **options)
+    except (QueryError, TypeError) as error:
+        return str(error)
+    return None
+
+
 def _dotted(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in text.split("."))
-
-
-def _pair(streams: Any, duration: Any) -> WindowDeclaration:
-    left, right = streams if isinstance(streams, list) and len(streams) == 2 else (None, None)
-    return within(left, right, duration)  # type: ignore[arg-type]
 
 
 def _window(table: Any) -> WindowDeclaration:
     kinds: dict[frozenset[str], Callable[..., WindowDeclaration]] = {
         frozenset({"within"}): lambda within_: within(within_),
-        frozenset({"streams", "within"}): lambda streams, within_: _pair(streams, within_),
+        frozenset({"streams", "within"}): lambda streams, within_: within(streams[0], streams[1], within_),
         frozenset({"follows", "within"}): lambda streams, within_: follows(*streams, within=within_),
         frozenset({"path", "within"}): lambda streams, within_: path(*streams, within=within_),
     }
+    for key, least, most in (("streams", 2, 2), ("between", 2, 2), ("follows", 2, 2), ("path", 2, None)):
+        names = table.get(key, ["", ""]) if isinstance(table, Mapping) else ["", ""]
+        if not isinstance(names, list) or len(names) < least or (most and len(names) > most):
+            expected = "two streams" if most else "two or more streams"
+            raise QueryError(f"within: expected {key} = a list of {expected}, got {names!r}")
     if isinstance(table, Mapping) and "between" in table and set(table) <= {"between", "lower", "upper"}:
         return between(*table["between"], lower=table.get("lower"), upper=table.get("upper"))
     if not isinstance(table, Mapping) or frozenset(table) not in kinds:
