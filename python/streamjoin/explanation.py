@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from streamjoin.conjuncts import conjuncts
 from streamjoin.disorder import in_words
 from streamjoin.durations import format_duration
+from streamjoin.plan.enumerate import plan_of
+from streamjoin.plan.tree import COST_WORDS, Cost
 from streamjoin.safety import purge_plan
 
 if TYPE_CHECKING:
@@ -27,13 +29,35 @@ def explain(query: Query) -> str:
         "punctuation graph": report.graph_text().splitlines(),
         "what purges the state of": _purges(query),
     }
-    if report.safe:
-        best = query.plans(limit=1)
-        sections[f"cheapest of {best.total:,} safe plans"] = [str(best[0])]
+    sections["plan that runs"] = _plan(query)
     if report.promises:
         sections["promises"] = map(str, report.promises)
     blocks = ["\n".join([title, *(f"  {line}" for line in lines)]) for title, lines in sections.items()]
     return "\n\n".join([*blocks, str(report)])
+
+
+def _plan(query: Query) -> Iterator[str]:
+    yield str(query.chosen_plan)
+    plan = query.chosen_plan.plan
+    if plan is None or not any(stream.schemes for stream in query.streams):
+        return
+    other = "lazy" if query.purge == "eager" else "eager"
+    acts = {
+        "eager": "a row goes at the punctuation that frees it",
+        "lazy": "punctuations are acted on together, which is less work and more rows",
+    }
+    own = plan_of(query, plan.root, purge=query.purge).cost
+    yield f"purge={query.purge!r}: {acts[query.purge]}"
+    yield f"  {other!r}: {acts[other]}; {_compared(plan_of(query, plan.root, purge=other).cost, own)}"
+    minimal = plan_of(query, plan.root, purge=query.purge, schemes="minimal").cost
+    yield "schemes='all': a row goes at the first punctuation that lets it"
+    yield f"  'minimal': only punctuations that safety needs are kept; {_compared(minimal, own)}"
+
+
+def _compared(cost: Cost, own: Cost) -> str:
+    pairs = zip(cost, own, COST_WORDS, strict=True)
+    changes = [f"{c:,.4g} {what} instead of {o:,.4g}" for c, o, what in pairs if f"{c:.3g}" != f"{o:.3g}"]
+    return ", ".join(changes) or "here about the same cost"
 
 
 def _streams(query: Query) -> Iterator[str]:

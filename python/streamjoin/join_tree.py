@@ -20,13 +20,12 @@ from typing import Any
 import pyarrow as pa
 
 from streamjoin.attribute_classes import equal_columns
-from streamjoin.disorder import InOrder
 from streamjoin.errors import DataError, QueryError
 from streamjoin.inputs import Inputs
 from streamjoin.output import Output, Stats
 from streamjoin.patterns import Range
 from streamjoin.plan import JoinNode, Plan
-from streamjoin.query import Query
+from streamjoin.plan.choice import no_tree_because
 from streamjoin.running_join import Times
 from streamjoin.tree_join import TreeJoin, WholeQuery
 from streamjoin.tree_tables import TreeTables
@@ -38,7 +37,8 @@ class JoinTree:
     def __init__(self, inputs: Inputs, plan: Plan) -> None:
         """Check that the query can run as a tree, and start empty."""
         query = inputs.query
-        _check(query)
+        if because := no_tree_because(query):
+            raise QueryError(f"plan: {because}, got {query!r}")
         self.inputs = inputs
         sets = equal_columns(query.stream_names, query.equalities)
         whole = WholeQuery(query, plan, inputs, sets)
@@ -217,23 +217,3 @@ class JoinTree:
         """Streams of the query first, in declared order."""
         names = [name for name in self.inputs.names if name in values]
         return {name: values[name] for name in [*names, *(n for n in values if n not in names)]}
-
-
-def _check(query: Query) -> None:
-    reasons = {
-        "disorder=InOrder()": (
-            isinstance(query.disorder, InOrder),
-            "rows wait for their order in front of one join",
-        ),
-        "streams without lifespan": (
-            all(stream.lifespan_ns is None for stream in query.streams),
-            "what a promise that ends has purged by then differs from tree to tree, and so would the results",
-        ),
-        "algorithm 'auto', 'hash' or 'nested_loop'": (
-            query.algorithm in ("auto", "hash", "nested_loop"),
-            "a merge needs rows in time order, which results of a join below are not",
-        ),
-    }
-    for expected, (met, why) in reasons.items():
-        if not met:
-            raise QueryError(f"plan: a tree of joins needs {expected} ({why}), got {query!r}")

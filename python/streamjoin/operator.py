@@ -55,8 +55,9 @@ class Operator:
     >>> op.stats().rows_out, op.finish()
     (1, Output(rows=0, punctuations=1, late=0, violations=0))
 
-    `plan`: one of `query.plans()`, which may be a tree of joins; without one a single join takes all streams.
-    The rows are the same. A tree takes streams in arrival order, without lifespans.
+    `plan`: "cheapest" runs `query.chosen_plan`, which may be a tree of joins; "single" lets one join take all
+    streams; or one of `query.plans()`. The rows are the same. A tree takes streams in arrival order, without
+    lifespans.
 
     `variant`: "pwjoin" uses windows and punctuations, "wjoin" windows only, "pjoin" punctuations only
     (windows are still checked, but forget nothing). The rows of an inner join are the same; what differs is
@@ -69,7 +70,7 @@ class Operator:
         *,
         schemas: Mapping[str, Any],
         variant: Variant = "pwjoin",
-        plan: Plan | None = None,
+        plan: Plan | Literal["cheapest", "single"] = "cheapest",
     ) -> None:
         """Check the query against the schemas and start empty. UnsafeQueryError if its state could grow."""
         if variant not in ("pwjoin", "wjoin", "pjoin"):
@@ -77,21 +78,21 @@ class Operator:
         report = query.check()
         if query.require_safe and not report.safe:
             raise UnsafeQueryError(f"{report}\n(require_safe=False runs it all the same)")
-        self.query, self.plan = query, plan
+        self.query = query
+        self.plan = _resolved(query, plan, variant)
         self._variant = variant
         self._unused = frozenset[tuple[str, frozenset[str]]]()
         self._finished = False
-        if plan is None:
+        if self.plan is None:
             self._running: RunningJoin | JoinTree = RunningJoin(Inputs(query, schemas), variant=variant)
             return
-        _check_plan(query, plan, variant)
-        self._unused = _unused_schemes(query, plan)
+        self._unused = _unused_schemes(query, self.plan)
         streams = [_without_unused(stream, self._unused) for stream in query.streams]
-        inputs = Inputs(replace(query, streams=streams, purge=plan.purge), schemas)
-        if plan.is_single_join:
+        inputs = Inputs(replace(query, streams=streams, purge=self.plan.purge), schemas)
+        if self.plan.is_single_join:
             self._running = RunningJoin(inputs, variant=variant)
         else:
-            self._running = JoinTree(inputs, plan)
+            self._running = JoinTree(inputs, self.plan)
 
     # ---- the four calls ------------------------------------------------------------------------------------
 
@@ -180,7 +181,7 @@ class Operator:
         parts = snapshot.read(blob, _fingerprint_of(query))
         try:
             (flags,), state, *rest = parts
-            plan = Plan.from_plain(json.loads(rest.pop())) if flags & BY_PLAN else None
+            plan: Any = Plan.from_plain(json.loads(rest.pop())) if flags & BY_PLAN else "single"
             variant: Any = rest.pop().decode()
             names = query.stream_names
             schemas = [pa.ipc.read_schema(pa.py_buffer(part)) for part in rest[: len(names)]]
@@ -207,13 +208,20 @@ def _fingerprint_of(query: Query) -> str:
     return repr(query)
 
 
-def _check_plan(query: Query, plan: Plan, variant: str) -> None:
+def _resolved(query: Query, plan: Plan | str, variant: str) -> Plan | None:
+    """Return the plan to run; None where that is one join, with all schemes, by the query's own options."""
+    if plan == "cheapest" and len(query.streams) > 2 and variant == "pwjoin":
+        chosen = query.chosen_plan.plan
+        return chosen if chosen is not None and not chosen.is_single_join else None
+    if plan in ("cheapest", "single"):
+        return None
     if not isinstance(plan, Plan):
-        raise QueryError(f"plan: expected one of query.plans(), got {plan!r}")
+        raise QueryError(f"plan: expected 'cheapest', 'single' or one of query.plans(), got {plan!r}")
     if sorted(plan.root.streams) != sorted(query.stream_names):
         raise QueryError(f"plan: expected a plan of the streams {list(query.stream_names)}, got {plan.root}")
     if variant != "pwjoin" and not plan.is_single_join:
         raise QueryError(f"variant: expected 'pwjoin' for a tree of joins, got {variant!r}")
+    return plan
 
 
 def _unused_schemes(query: Query, plan: Plan) -> frozenset[tuple[str, frozenset[str]]]:

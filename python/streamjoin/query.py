@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from streamjoin.disorder import DisorderPolicy, InOrder, MaxSlack, Recall, Slack
 from streamjoin.errors import QueryError
 from streamjoin.explanation import explain
 from streamjoin.expressions import ColumnRef
-from streamjoin.plan import Plans, safe_plans
+from streamjoin.plan import JoinNode, Plan, PlanChoice, Plans, StreamLeaf, choose_plan, plan_of, safe_plans
 from streamjoin.predicates import CallablePredicate, Predicate, column_ref, parse_where
 from streamjoin.safety import SafetyReport, check_safety
 from streamjoin.stream import Stream, call_of
@@ -163,6 +163,18 @@ class Query:
             purge=self.purge if purge is None else purge,
             limit=limit,
         )
+
+    @cached_property
+    def chosen_plan(self) -> PlanChoice:
+        """The plan that an `Operator` runs if it is given none: the cheapest that can run, and why."""
+        return choose_plan(self)
+
+    def single_join_plan(self, *, schemes: str = "all", purge: str | None = None) -> Plan:
+        """Return the plan in which one join takes all streams. QueryError if the query is not safe."""
+        if not self.check().safe:
+            raise QueryError("single_join_plan: expected a query that check() finds safe")
+        root = JoinNode(tuple(map(StreamLeaf, self.stream_names)))
+        return plan_of(self, root, schemes=schemes, purge=self.purge if purge is None else purge)
 
     def explain(self) -> str:
         """Return the query, its windows after closure, its algorithm and what purges what, as text."""

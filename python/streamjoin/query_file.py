@@ -39,10 +39,15 @@ def read_query(file: str | PathLike[str]) -> Query:
     """Read a query from a TOML file; `QueryFileError` with the line if it is broken."""
     name = str(file)
     try:
-        text = Path(file).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise QueryFileError(f"{name}: cannot be read: {reason}") from None
+        content = Path(file).read_bytes()
+    except OSError as error:
+        raise QueryFileError(f"{name}: cannot be read: {error.strerror}") from None
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        byte = content[error.start]
+        raise QueryFileError(f"{name}:{line}: expected text in UTF-8, got the byte {byte:#04x}") from None
     return parse_query(text, name=name)
 
 
@@ -87,10 +92,18 @@ class _Reader:
         if not isinstance(declared, list):
             raise self.error(self.line("within"), f"within: expected tables [[within]], got {declared!r}")
         windows = [self._window(number, table) for number, table in enumerate(declared)]
+        on = options.pop("on", [])
         try:
-            return Query(streams, options.pop("on", []), within=windows, **options)
+            return Query(streams, on, within=windows, **options)
         except (QueryError, TypeError) as error:
-            raise self.error(self._line_of_problem(str(error)), error) from None
+            line = self._line_of_problem(str(error))
+            for number in range(len(windows)):  # the first window with which it goes wrong, if it is one
+                if _refusal(streams, on, windows[:number], options) == str(error):
+                    break
+                if _refusal(streams, on, windows[: number + 1], options) == str(error):
+                    line = self.line_of_table("within", number)
+                    break
+            raise self.error(line, error) from None
 
     def _stream(self, name: str, options: Any) -> Stream:
         line = self.line("streams", name)
@@ -149,6 +162,16 @@ class _Reader:
         return headers[number] if number < len(headers) else self.line(key)
 
 
+def _refusal(
+    streams: list[Stream], on: Any, windows: list[WindowDeclaration], options: dict[str, Any]
+) -> str | None:
+    try:
+        Query(streams, on, within=windows, **options)
+    except (QueryError, TypeError) as error:
+        return str(error)
+    return None
+
+
 def _dotted(text: str) -> tuple[str, ...]:
     return tuple(part.strip().strip("\"'") for part in text.split("."))
 
@@ -158,7 +181,7 @@ def _names(table: Mapping[str, Any], key: str) -> list[str]:
     names = table[key]
     many = "two or more" if key == "path" else "two"
     if not isinstance(names, list) or (len(names) < 2 if key == "path" else len(names) != 2):
-        raise QueryError(f"within: {key}: expected a list of {many} streams, got {names!r}")
+        raise QueryError(f"within: expected {key} = a list of {many} streams, got {names!r}")
     return names
 
 

@@ -26,11 +26,11 @@ from streamjoin.errors import QueryError
 from streamjoin.expressions import ColumnRef
 from streamjoin.inputs import Inputs
 from streamjoin.multi_side import PartOfTree
-from streamjoin.plan import JoinNode, Plan, StreamLeaf
+from streamjoin.plan import JoinNode, Plan, StreamLeaf, choice
 from streamjoin.predicates import Predicate, TextPredicate
 from streamjoin.query import Query
 from streamjoin.running_join import RunningJoin, Times
-from streamjoin.safety.graphs import JoinGraph, set_of
+from streamjoin.safety.graphs import JoinGraph
 from streamjoin.stream import Stream
 from streamjoin.tree_filter import ResultFilter
 from streamjoin.windows import Between
@@ -170,23 +170,12 @@ class TreeJoin:
             met = sum(number in each.columns for each in below.inputs) > 1
             if met or whole.makes_promises:  # they are equal already
                 columns[number] = found[:1]
-        anchor = self._anchor_of(below)
+        anchor = choice.anchor(whole.graph, below.streams, [each.anchor for each in below.inputs])
         time = column_name(anchor, whole.query.streams[anchor].time)
         schemes = [column for found in columns.values() for column in found]
         stream = Stream(below.name, time=time, punctuations=schemes if whole.makes_promises else ())
         schema = pa.schema(list(zip(names, types, strict=True)))
         return _Input(stream, schema, below.streams, below.fields, columns, anchor, below)
-
-    def _anchor_of(self, below: TreeJoin) -> int:
-        """Choose the stream whose time results have: the one that windows tie to most streams elsewhere."""
-        windows = self.whole.query.windows
-        elsewhere = set(range(len(self.whole.query.streams))) - set(below.streams)
-
-        def ties(anchor: int) -> int:
-            bounds = [b for j in elsewhere for b in (windows.upper(anchor, j), windows.upper(j, anchor))]
-            return sum(bound is not None for bound in bounds)
-
-        return max((each.anchor for each in below.inputs), key=ties)
 
     def _is_timed(self, place: int) -> bool:
         """Tell whether an input comes in time: a stream does, results only where windows speak of them."""
@@ -202,33 +191,16 @@ class TreeJoin:
         whole = self.whole
         if not whole.query.require_safe:
             return
-        uppers = whole.query.windows.uppers
-        for start in self.inputs:
-            reached = [start]
-            while True:
-                known = set_of(i for each in reached for i in each.streams)
-                more = [
-                    each
-                    for each in self.inputs
-                    if each not in reached
-                    and (
-                        any(s.stream in each.streams and s.covered_by(known) for s in whole.graph.schemes)
-                        or any(uppers[r.anchor][each.anchor] is not None for r in reached)
-                    )
-                ]
-                if not more:
-                    break
-                reached += more
-            if len(reached) < len(self.inputs):
-                names = whole.inputs.names
-                anchors = {
-                    each.below.shown: names[each.anchor] for each in self.inputs if each.below is not None
-                }
-                raise QueryError(
-                    f"plan: the join {self.shown} would keep rows of {start.stream.name!r} for ever: results "
-                    "of a join below go by the time of one stream, and windows of the others do not bound "
-                    f"its state; expected a plan without such a join, got the times {anchors}"
-                )
+        stuck = choice.stuck_input(whole.graph, [(each.streams, each.anchor) for each in self.inputs])
+        if stuck is None:
+            return
+        names = whole.inputs.names
+        anchors = {each.below.shown: names[each.anchor] for each in self.inputs if each.below is not None}
+        raise QueryError(
+            f"plan: the join {self.shown} would keep rows of {self.inputs[stuck].stream.name!r} for ever: "
+            "results of a join below go by the time of one stream, and windows of the others do not bound "
+            f"its state; expected a plan without such a join, got the times {anchors}"
+        )
 
     def _start(self) -> RunningJoin:
         whole, query = self.whole, self.whole.query

@@ -95,7 +95,7 @@ def judge_case(case: PunctuatedCase, *, purge: str = "eager", algorithm: str = "
     query = declare(case, purge=purge, algorithm=algorithm)
     if query.chosen_algorithm.binary:  # has a judge of its own
         return
-    operator = sj.Operator(query, schemas=dict.fromkeys(case.names, schema_of(case)))
+    operator = sj.Operator(query, schemas=dict.fromkeys(case.names, schema_of(case)), plan="single")
     judge = PurgeJudge(case.rules)
     promised = Promised(case, judge)
     restore_at = random.Random(case.seed).randrange(2 * len(case.script))

@@ -120,9 +120,27 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(monkeypatch: pytest.Mon
         pytest.param("x = 1", 1, "got 'x'", id="no-query"),
         pytest.param("on = []", 1, "expected a table", id="no-streams"),
         pytest.param(
-            SAFE + '\n[[within]]\nbetween = ["a"]\n', 12, "two streams, got ['a']", id="bad-between"
+            SAFE + '\n[[within]]\nbetween = ["a"]\n',
+            12,
+            "within: expected between = a list of two streams, got ['a']",
+            id="bad-between",
         ),
         pytest.param(SAFE + '\n[[within]]\npath = "a"\nwithin = "5 s"\n', 12, "two or more", id="bad-path"),
+        pytest.param(
+            SAFE
+            + '\n[[within]]\nwithin = "5 s"\n[[within]]\nfollows = ["auction", "bids"]\nwithin = "1 s"\n',
+            14,
+            "expected one of the streams ['auction', 'bid'], got 'bids'",
+            id="window-of-an-unknown-stream",
+        ),
+        pytest.param(
+            SAFE
+            + '[streams.c]\ntime = "t"\n[[within]]\nfollows = ["bid", "c"]\nwithin = "1 s"\n'
+            + '[[within]]\nbetween = ["c", "bid"]\nlower = "2 s"\nupper = "3 s"\n',
+            16,
+            "windows contradict each other",
+            id="windows-that-contradict",
+        ),
         pytest.param(SAFE + '\n[[within]]\nnear = "5 s"\n', 12, "within: expected within", id="bad-window"),
         pytest.param(SAFE + '\n[[within]]\nwithin = "x"\n', 12, "got 'x'", id="bad-window-duration"),
     ],
@@ -153,8 +171,8 @@ def test_every_kind_of_window_can_be_written(table: str, expected: object) -> No
 
 def test_a_file_in_a_foreign_encoding_is_named(tmp_path: Path) -> None:
     file = tmp_path / "query.toml"
-    file.write_bytes(b"on = '\xff'")
-    with pytest.raises(QueryFileError, match="cannot be read"):
+    file.write_bytes(b"# a query\non = '\xff'")
+    with pytest.raises(QueryFileError, match=r"query\.toml:2: expected text in UTF-8, got the byte 0xff"):
         streamjoin.query_file.read_query(file)
 
 

@@ -308,7 +308,7 @@ def test_lifespans_other_variants_and_other_streams_are_refused_by_name() -> Non
     other = sj.Query([*query.streams, sj.Stream("d", time="t", punctuations=["x"])], [*query.on, "a.x = d.x"])
     with pytest.raises(sj.QueryError, match=r"plan: expected a plan of the streams \['a', 'b', 'c', 'd'\]"):
         sj.Operator(other, plan=plan, schemas=schemas)
-    with pytest.raises(sj.QueryError, match="plan: expected one of query"):
+    with pytest.raises(sj.QueryError, match=r"plan: expected 'cheapest', 'single' or one of query\.plans"):
         sj.Operator(query, plan="((a b) c)", schemas=schemas)  # type: ignore[arg-type]
 
 

@@ -11,7 +11,8 @@ N:
 
     rate of results     selectivity(N) * sum over i of rate(i) * product over j != i of rate(j) * life(j)
     rows in state       for each input its rate * the life of its rows in this node
-    probe work          each arriving row looks into the other inputs, fewest matches first
+    probe work          each arriving row looks into the other inputs, fewest matches first; a result that
+                        goes on to a join above counts as a dozen probes, which is what it takes
     punctuations kept   punctuation rate * lifespan, or the wait for the answer, at most an hour
 
 Eager purge does a probe for each punctuation and each other input; lazy purge does it once a second for all
@@ -33,6 +34,7 @@ from streamjoin.safety.graphs import JoinGraph, members
 from streamjoin.safety.promises import promise_bounds
 
 KEPT_AT_MOST_SECONDS, LAZY_SECONDS = 3600.0, 1.0
+PASSED_ON = 12.0  # probes: columns gathered and pushed, 2.5 us against 0.2 us
 
 
 class _Memory(dict[int, float]):
@@ -78,6 +80,9 @@ class CostModel:
         parts = [self.input_of(part, whole) for part in inputs]
         rows = [part.rows for part in parts]
         probes = sum([part.rate * self._extensions(inputs, rows, i) for i, part in enumerate(parts)])
+        probes += PASSED_ON * sum(
+            [part.rate for part, below in zip(parts, inputs, strict=True) if below & (below - 1)]
+        )
         sent = sum([part.punctuations for part in parts])
         probes += (len(inputs) - 1) * (min(sent, 1 / LAZY_SECONDS) if self.purge == "lazy" else sent)
         return Cost(sum(rows), probes, sum([part.kept for part in parts]))
@@ -88,7 +93,7 @@ class CostModel:
         least, arriving, held = 0.0, 0.0, share[whole]
         for part in inputs:
             found = self.input_of(part, whole)
-            least += found.rows + found.kept + found.rate
+            least += found.rows + found.kept + found.rate * (1 + PASSED_ON if part & (part - 1) else 1)
             arriving += found.rate / found.rows if found.rows else 0.0
             held *= found.rows / share[part]
         # Whatever the order of probing, the results themselves are found.

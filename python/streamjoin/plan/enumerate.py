@@ -23,7 +23,7 @@ from streamjoin.plan.costs import CostModel
 from streamjoin.plan.rates import resolve_rates
 from streamjoin.plan.tree import COST_WORDS, Cost, JoinNode, Plan, PlanNode, StreamLeaf
 from streamjoin.safety.deciders import is_safe_by_definition
-from streamjoin.safety.graphs import JoinGraph, members
+from streamjoin.safety.graphs import JoinGraph, members, set_of
 
 if TYPE_CHECKING:
     from streamjoin.query import Query
@@ -82,15 +82,7 @@ def safe_plans(
     limit: int | None,
 ) -> Plans:
     """Return the safe plans of a query; `Query.plans` tells what the options mean."""
-    for option, value, choices in (
-        ("schemes", schemes, ("minimal", "all")),
-        ("purge", purge, ("eager", "lazy")),
-    ):
-        if value not in choices:
-            raise QueryError(f"{option}: expected one of {list(choices)}, got {value!r}")
-    graph = JoinGraph.of(query)
-    known = resolve_rates(query, graph, rates, selectivities, punctuation_rates)
-    model = CostModel(graph, known, schemes=schemes, purge=purge)
+    graph, model = _model(query, rates, selectivities, punctuation_rates, schemes, purge)
     complete = len(graph.names) <= MOST_STREAMS
     search = _Search(graph, model, only_single=not complete)
     if not search.is_safe(graph.everything):
@@ -101,6 +93,40 @@ def safe_plans(
         assert isinstance(root, JoinNode)
         found.append(Plan(root, ranked.cost, purge, schemes))
     return Plans(tuple(found), search.count(graph.everything), complete)
+
+
+def plan_of(query: Query, root: JoinNode, *, schemes: str = "all", purge: str = "eager") -> Plan:
+    """Return a tree as a plan, with its cost at the rates that the streams declare."""
+    graph, model = _model(query, query.declared_rates, {}, {}, schemes, purge)
+    cost = Cost(0.0, 0.0, 0.0)
+
+    def made(node: JoinNode) -> JoinNode:
+        nonlocal cost
+        sets = tuple(set_of(map(graph.names.index, each.streams)) for each in node.inputs)
+        inputs = tuple(made(each) if isinstance(each, JoinNode) else each for each in node.inputs)
+        cost = cost.plus(model.node(sets))
+        return JoinNode(inputs, model.schemes_across(sets))
+
+    return Plan(made(root), cost, purge, schemes)
+
+
+def _model(
+    query: Query,
+    rates: Mapping[str, float],
+    selectivities: Mapping[str, float],
+    punctuation_rates: Mapping[str, float],
+    schemes: str,
+    purge: str,
+) -> tuple[JoinGraph, CostModel]:
+    for option, value, choices in (
+        ("schemes", schemes, ("minimal", "all")),
+        ("purge", purge, ("eager", "lazy")),
+    ):
+        if value not in choices:
+            raise QueryError(f"{option}: expected one of {list(choices)}, got {value!r}")
+    graph = JoinGraph.of(query)
+    known = resolve_rates(query, graph, rates, selectivities, punctuation_rates)
+    return graph, CostModel(graph, known, schemes=schemes, purge=purge)
 
 
 class _Ranked(NamedTuple):

@@ -117,7 +117,7 @@ class Plan:
 
     def __str__(self) -> str:
         """Return the tree and its cost."""
-        shown = ", ".join(f"{value:.4g} {what}" for value, what in zip(self.cost, COST_WORDS, strict=True))
+        shown = ", ".join(f"{value:,.4g} {what}" for value, what in zip(self.cost, COST_WORDS, strict=True))
         return f"{self.root}: {shown}"
 
 

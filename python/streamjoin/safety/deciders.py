@@ -64,11 +64,21 @@ def merge_rounds(graph: JoinGraph) -> tuple[tuple[int, ...], ...]:
     The first round holds the streams one by one, the last the nodes that nothing merges any more.
     """
     rounds = [tuple(1 << i for i in range(len(graph.names)))]
-    while True:
-        merged = _merge_components(rounds[-1], _edges_between(graph, rounds[-1]))
+    while len(rounds[-1]) > 1:
+        merged = merge_components(rounds[-1], edges_between(graph, rounds[-1]))
         if len(merged) == len(rounds[-1]):
-            return tuple(rounds)
+            break
         rounds.append(merged)
+    return tuple(rounds)
+
+
+def merge_on(graph: JoinGraph, nodes: tuple[int, ...], edges: list[int]) -> tuple[int, ...]:
+    """Return what nodes that are known to merge, and have these edges, merge into in the end."""
+    while len(merged := merge_components(nodes, edges)) < len(nodes):
+        if len(merged) == 1:
+            return merged
+        nodes, edges = merged, edges_between(graph, merged)
+    return nodes
 
 
 def reached_sets(graph: JoinGraph) -> tuple[int, ...]:
@@ -85,16 +95,19 @@ def _fires(sources: int, target: int, reached: int) -> bool:
     return sources & reached == sources and not reached >> target & 1
 
 
-def _edges_between(graph: JoinGraph, nodes: tuple[int, ...]) -> list[int]:
+def edges_between(graph: JoinGraph, nodes: tuple[int, ...]) -> list[int]:
     """Return for each node the set of nodes (by position) that it has an edge to."""
     node_of = {i: position for position, node in enumerate(nodes) for i in members(node)}
     targets = [0] * len(nodes)
     for scheme in graph.schemes:
         target = 1 << node_of[scheme.stream]
-        # Candidates are the nodes that the column with the fewest partners joins.
-        few = min(scheme.partners, key=int.bit_count)
-        for source in {node_of[i] for i in members(few)}:
-            if scheme.covered_by(nodes[source]):
+        few = scheme.partners[0]
+        if len(scheme.partners) > 1:
+            few = min(scheme.partners, key=int.bit_count)
+        # Candidates are the nodes that the column with the fewest partners joins, or all, if these are fewer.
+        joined = few.bit_count() < len(nodes)
+        for source in {node_of[i] for i in members(few)} if joined else range(len(nodes)):
+            if not target >> source & 1 and scheme.covered_by(nodes[source]):
                 targets[source] |= target
     for i, reachable in enumerate(graph.window_targets):
         for j in members(reachable):
@@ -102,7 +115,7 @@ def _edges_between(graph: JoinGraph, nodes: tuple[int, ...]) -> list[int]:
     return [edges & ~(1 << position) for position, edges in enumerate(targets)]
 
 
-def _merge_components(nodes: tuple[int, ...], targets: list[int]) -> tuple[int, ...]:
+def merge_components(nodes: tuple[int, ...], targets: list[int]) -> tuple[int, ...]:
     """Merge the nodes of each strongly connected component (two walks: forth, and back by closing order)."""
     back = [0] * len(nodes)
     for source, edges in enumerate(targets):

@@ -16,6 +16,8 @@ ever.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from streamjoin.durations import format_duration
 from streamjoin.expressions import ColumnRef
@@ -53,7 +55,8 @@ class PromiseBound:
         if self.lifespan_ns is not None:
             return f"{what} are forgotten after their lifespan, {format_duration(self.lifespan_ns)}"
         partners = " and ".join(self.unanswered_by)
-        text = f"{what} pile up: {partners} never answers them; a lifespan on {self.stream!r} bounds them"
+        never = "never answer" if len(self.unanswered_by) > 1 else "never answers"
+        text = f"{what} pile up: {partners} {never} them; a lifespan on {self.stream!r} bounds them"
         if self.harmless:
             return f"{text}, any will do, as rows of {partners} also leave by time"
         if self.needed_ns is not None:
@@ -63,16 +66,39 @@ class PromiseBound:
 
 def promise_bounds(graph: JoinGraph) -> tuple[PromiseBound, ...]:
     """Return the bound of every scheme that can purge something."""
-    class_of = {ref: number for number, columns in enumerate(graph.classes) for ref in columns}
-    return tuple(_bound(graph, class_of, scheme) for scheme in graph.schemes if all(scheme.partners))
+    class_of = {ref: 1 << number for number, columns in enumerate(graph.classes) for ref in columns}
+    # Which stream may speak of which columns: a set of classes, one bit more for a column that joins nothing.
+    joins_nothing = 1 << len(graph.classes)
+    spoken = [
+        (
+            1 << scheme.stream,
+            reduce(
+                or_,
+                (
+                    class_of.get(ColumnRef(graph.names[scheme.stream], c), joins_nothing)
+                    for c in scheme.columns
+                ),
+            ),
+        )
+        for scheme in graph.schemes
+    ]
+    distinct = list(dict.fromkeys(spoken))
+    return tuple(
+        _bound(graph, scheme, own, distinct)
+        for scheme, own in zip(graph.schemes, spoken, strict=True)
+        if all(scheme.partners)
+    )
 
 
-def _bound(graph: JoinGraph, class_of: dict[ColumnRef, int], scheme: Scheme) -> PromiseBound:
-    promised = _classes_of(graph, class_of, scheme)
+def _bound(
+    graph: JoinGraph, scheme: Scheme, own: tuple[int, int], spoken: list[tuple[int, int]]
+) -> PromiseBound:
+    stream, promised = own
     answering = 0
-    for other in graph.schemes:
-        if other.stream != scheme.stream and _classes_of(graph, class_of, other) <= promised:
-            answering |= 1 << other.stream
+    for other, columns in spoken:
+        if columns & ~promised == 0:
+            answering |= other
+    answering &= ~stream
     # The column whose partners lack the fewest answers decides; if none lacks, promises are forgotten.
     column = min(scheme.partners, key=lambda partners: (partners & ~answering).bit_count())
     missing = list(members(column & ~answering))
@@ -87,8 +113,3 @@ def _bound(graph: JoinGraph, class_of: dict[ColumnRef, int], scheme: Scheme) -> 
         max(0, *known) if missing and len(known) == len(missing) else None,
         all(graph.window_targets[k] >> scheme.stream & 1 for k in missing),
     )
-
-
-def _classes_of(graph: JoinGraph, class_of: dict[ColumnRef, int], scheme: Scheme) -> set[int | None]:
-    name = graph.names[scheme.stream]
-    return {class_of.get(ColumnRef(name, column)) for column in scheme.columns}

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from streamjoin.expressions import ColumnRef
-from streamjoin.safety.deciders import reached_sets
+from streamjoin.safety.deciders import edges_between, merge_on, merge_rounds, reach
 from streamjoin.safety.graphs import JoinGraph, Scheme, members
 
 SEARCH_STEPS = 2_000
@@ -50,6 +50,7 @@ class Remedy:
         return " and ".join(parts) + ("" if self.smallest else " (perhaps not the smallest)")
 
 
+Nodes: TypeAlias = tuple[int, ...]  # sets of streams that reach each other
 Addition: TypeAlias = Scheme | int  # a scheme on one column, or a window on that stream
 
 
@@ -59,9 +60,10 @@ class _OutOfStepsError(Exception):
 
 def find_remedies(graph: JoinGraph, *, search_steps: int = SEARCH_STEPS) -> tuple[Remedy, ...]:
     """Return all the smallest remedies, schemes before windows; none if the query is safe."""
-    if _trap(graph) is None:
+    nodes = merge_rounds(graph)[-1]
+    if len(nodes) == 1:
         return ()
-    search = _Search(graph, search_steps)
+    search = _Search(graph, nodes, search_steps)
     try:
         for size in range(1, len(graph.names) + 1):
             if found := search.of_size(size):
@@ -72,20 +74,26 @@ def find_remedies(graph: JoinGraph, *, search_steps: int = SEARCH_STEPS) -> tupl
 
 
 class _Search:
-    """Remedies of one size, by branching on the additions that lead out of a trap."""
+    """Remedies of one size, by branching on the additions that lead out of a trap.
 
-    def __init__(self, graph: JoinGraph, steps: int) -> None:
+    Streams that reach each other still do so with an addition, so each step merges on from where the one
+    before ended.
+    """
+
+    def __init__(self, graph: JoinGraph, nodes: Nodes, steps: int) -> None:
         self.graph = graph
+        self.nodes = nodes
         self.steps = steps
 
     def of_size(self, size: int) -> set[Remedy]:
         found: set[Remedy] = set()
-        self._extend(self.graph, (), size, frozenset(), found)
+        self._extend(self.graph, self.nodes, (), size, frozenset(), found)
         return found
 
     def _extend(
         self,
         graph: JoinGraph,
+        nodes: Nodes,
         chosen: tuple[Addition, ...],
         left: int,
         refused: frozenset[Addition],
@@ -94,16 +102,17 @@ class _Search:
         self.steps -= 1
         if self.steps < 0:
             raise _OutOfStepsError
-        trap = _trap(graph)
-        if trap is None:
+        if len(nodes) == 1:
             found.add(_remedy(graph, chosen))
             return
         if left == 0:
             return
-        for addition in ways_out(graph, trap):
+        edges = edges_between(graph, nodes)
+        for addition in ways_out(graph, _trap(graph, nodes)):
             if addition not in refused:
                 extended = _with(graph, addition)
-                self._extend(extended, (*chosen, addition), left - 1, refused, found)
+                merged = merge_on(extended, nodes, _with_edges(nodes, edges, addition))
+                self._extend(extended, merged, (*chosen, addition), left - 1, refused, found)
                 # Sets with this addition are done: the branches that follow do without it.
                 refused |= {addition}
 
@@ -116,10 +125,25 @@ def ways_out(graph: JoinGraph, trap: int) -> Iterator[Addition]:
     yield from members(trap)
 
 
-def _trap(graph: JoinGraph) -> int | None:
-    """Return a set that nothing leads out of, with few members so that there are few ways out."""
-    traps = [reached for reached in set(reached_sets(graph)) if reached != graph.everything]
-    return min(traps, key=lambda trap: (trap.bit_count(), trap), default=None)
+def _trap(graph: JoinGraph, nodes: Nodes) -> int:
+    """Return a set that nothing leads out of: one with few members, so with few ways out."""
+    traps = [reached for node in nodes if (reached := reach(graph, node)) != graph.everything]
+    return min(traps, key=lambda trap: (trap.bit_count(), trap))
+
+
+def _with_edges(nodes: Nodes, edges: list[int], addition: Addition) -> list[int]:
+    """Return the edges between nodes, by position, and those that an addition makes."""
+    everything = (1 << len(nodes)) - 1
+    stream = addition.stream if isinstance(addition, Scheme) else addition
+    at = next(position for position, node in enumerate(nodes) if node >> stream & 1)
+    extended = list(edges)
+    if isinstance(addition, Scheme):
+        for position, node in enumerate(nodes):
+            if position != at and addition.covered_by(node):
+                extended[position] |= 1 << at
+    else:
+        extended[at] |= everything & ~(1 << at)
+    return extended
 
 
 def _with(graph: JoinGraph, addition: Addition) -> JoinGraph:
@@ -132,15 +156,15 @@ def _irreducible(graph: JoinGraph) -> Remedy:
     """Take the first way out of each trap, then drop what turns out not to be needed."""
     chosen: list[Addition] = []
     extended = graph
-    while (trap := _trap(extended)) is not None:
-        chosen.append(next(ways_out(extended, trap)))
+    while len(nodes := merge_rounds(extended)[-1]) > 1:
+        chosen.append(next(ways_out(extended, _trap(extended, nodes))))
         extended = _with(extended, chosen[-1])
     for addition in list(chosen):
         rest = [other for other in chosen if other != addition]
         without = graph
         for other in rest:
             without = _with(without, other)
-        if _trap(without) is None:
+        if len(merge_rounds(without)[-1]) == 1:
             chosen = rest
     return _remedy(graph, tuple(chosen), smallest=False)
 

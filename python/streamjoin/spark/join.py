@@ -231,7 +231,7 @@ def _layout(
     aggregates: tuple[Aggregate, ...],
 ) -> Layout:
     schemas = tuple(arrow_schema(streams[name]) for name in query.stream_names)
-    operator = sj.Operator(query, schemas=dict(zip(query.stream_names, schemas, strict=True)))
+    operator = sj.Operator(query, schemas=dict(zip(query.stream_names, schemas, strict=True)), plan="single")
     output = operator.advance(query.stream_names[0], -(2**62))
     result = (
         Groups(query, aggregates, rows_schema(operator, query)).schema

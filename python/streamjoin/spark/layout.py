@@ -55,8 +55,9 @@ class Layout:
     slabs: Slabs | None = None
 
     def operator(self) -> sj.Operator:
-        """Return a fresh operator."""
-        return sj.Operator(self.query, schemas=dict(zip(self.query.stream_names, self.schemas, strict=True)))
+        """Return a fresh operator: one join, as rows of a bucket are few and come in small batches."""
+        schemas = dict(zip(self.query.stream_names, self.schemas, strict=True))
+        return sj.Operator(self.query, schemas=schemas, plan="single")
 
     @property
     def fingerprint(self) -> str:
