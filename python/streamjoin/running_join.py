@@ -51,6 +51,7 @@ class RunningJoin:
         self.side = self._native_side(variant, tree)
         self.core = self.side.core
         self.tables = ResultTables(inputs, self.stores, self.side.output_attributes)
+        self.muted = False  # outputs are empty: nobody wants what comes out
         open_pairs = {left for left, _ in inputs.query.windows.open_pairs()}
         self._growth = GrowthWatch([name in open_pairs for name in self.names])
         policy = inputs.query.disorder
@@ -71,7 +72,7 @@ class RunningJoin:
                 columns = self.side.key_columns[place]
                 raise self.inputs.refusal(place, rows, times, columns, error.args) from None
             raise
-        output = self.tables.output(native)
+        output = self._output(native)
         empty = set(self.core.take_empty_batches(place))
         if self.core.rows_of_batch(place, number) == 0:
             empty.add(number)  # if none of its rows was ever stored, the core did not see it become empty
@@ -185,12 +186,15 @@ class RunningJoin:
             )
         return MultiSide(self.inputs, self.stores, variant)
 
+    def _output(self, native: _core.Output | _core.MultiOutput) -> Output:
+        return self.tables.empty if self.muted else self.tables.output(native)
+
     def _look_at_clock(self) -> None:
         if self._wall_clock is not None:
             self.core.look_at_clock(self._wall_clock.now())
 
     def _finish_call(self, native: _core.Output | _core.MultiOutput) -> Output:
-        output = self.tables.output(native)
+        output = self._output(native)
         self._release_payload()
         return output
 

@@ -30,10 +30,10 @@ def write(fingerprint: str, parts: Sequence[bytes]) -> bytes:
     return _HEAD.pack(MAGIC, VERSION, hashlib.sha256(body).digest()) + body
 
 
-def read(blob: bytes, fingerprint: str) -> list[bytes]:
+def read(blob: bytes | memoryview, fingerprint: str) -> list[bytes]:
     """Return the parts of a snapshot; SnapshotError if it is damaged, newer, or of another query."""
-    blob = bytes(blob)
-    if len(blob) < _HEAD.size + _LENGTH.size or not blob.startswith(MAGIC):
+    blob = memoryview(blob).cast("B")
+    if len(blob) < _HEAD.size + _LENGTH.size or blob[: len(MAGIC)] != MAGIC:
         raise SnapshotError(
             f"expected the bytes of a streamjoin snapshot, got {len(blob)} bytes that are none"
         )
@@ -46,7 +46,7 @@ def read(blob: bytes, fingerprint: str) -> list[bytes]:
         raise SnapshotError("the snapshot is damaged: its checksum does not match its content")
     (length,) = _LENGTH.unpack_from(body)
     try:
-        header = json.loads(body[_LENGTH.size : _LENGTH.size + length])
+        header = json.loads(bytes(body[_LENGTH.size : _LENGTH.size + length]))
         query, sizes = header["query"], [int(size) for size in header["parts"]]
     except (ValueError, KeyError, TypeError) as error:
         raise SnapshotError(f"the snapshot is damaged: its header cannot be read: {error}") from error
@@ -55,7 +55,7 @@ def read(blob: bytes, fingerprint: str) -> list[bytes]:
     parts = []
     at = _LENGTH.size + length
     for size in sizes:
-        parts.append(body[at : at + size])
+        parts.append(bytes(body[at : at + size]))  # its rows outlive the other parts
         at += size
     if at != len(body) or min(sizes, default=0) < 0:
         raise SnapshotError(f"the snapshot is damaged: expected {at} bytes, got {len(body)}")
