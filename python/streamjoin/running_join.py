@@ -154,13 +154,22 @@ class RunningJoin:
         """Return the state, and the live rows of each input."""
         for place in range(len(self.names)):
             self.compact(place)
-        payload = [snapshot.batch_to_bytes(store.only_batch()) for store in self.stores]
-        return [self.core.save(), *payload]
+        state = self.core.save()
+        payload = [
+            snapshot.batch_to_bytes(store.only_batch(), state, {stream.time, *keys})
+            for store, stream, keys in zip(
+                self.stores, self.inputs.query.streams, self.side.key_columns, strict=True
+            )
+        ]
+        return [state, *payload]
 
     def load(self, parts: Sequence[bytes]) -> None:
         """Go on from what `save` returned, in a new join. ValueError or ArrowException if it is damaged."""
         state, *payload = parts
-        batches = [snapshot.batches_from_bytes(part) for part in payload]
+        batches = [
+            snapshot.batches_from_bytes(part, state, store.schema)
+            for part, store in zip(payload, self.stores, strict=True)
+        ]
         self.core.load(state)
         for place, (store, pieces) in enumerate(zip(self.stores, batches, strict=True)):
             store.put_again(pieces, rows=self.core.live_rows(place))
