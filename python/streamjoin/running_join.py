@@ -51,6 +51,7 @@ class RunningJoin:
         self.side = self._native_side(variant, tree)
         self.core = self.side.core
         self.tables = ResultTables(inputs, self.stores, self.side.output_attributes)
+        self.muted = False  # outputs are empty: nobody wants what comes out
         open_pairs = {left for left, _ in inputs.query.windows.open_pairs()}
         self._growth = GrowthWatch([name in open_pairs for name in self.names])
         policy = inputs.query.disorder
@@ -71,7 +72,7 @@ class RunningJoin:
                 columns = self.side.key_columns[place]
                 raise self.inputs.refusal(place, rows, times, columns, error.args) from None
             raise
-        output = self.tables.output(native)
+        output = self._output(native)
         empty = set(self.core.take_empty_batches(place))
         if self.core.rows_of_batch(place, number) == 0:
             empty.add(number)  # if none of its rows was ever stored, the core did not see it become empty
@@ -153,13 +154,22 @@ class RunningJoin:
         """Return the state, and the live rows of each input."""
         for place in range(len(self.names)):
             self.compact(place)
-        payload = [snapshot.batch_to_bytes(store.only_batch()) for store in self.stores]
-        return [self.core.save(), *payload]
+        state = self.core.save()
+        payload = [
+            snapshot.batch_to_bytes(store.only_batch(), state, {stream.time, *keys})
+            for store, stream, keys in zip(
+                self.stores, self.inputs.query.streams, self.side.key_columns, strict=True
+            )
+        ]
+        return [state, *payload]
 
     def load(self, parts: Sequence[bytes]) -> None:
         """Go on from what `save` returned, in a new join. ValueError or ArrowException if it is damaged."""
         state, *payload = parts
-        batches = [snapshot.batches_from_bytes(part) for part in payload]
+        batches = [
+            snapshot.batches_from_bytes(part, state, store.schema)
+            for part, store in zip(payload, self.stores, strict=True)
+        ]
         self.core.load(state)
         for place, (store, pieces) in enumerate(zip(self.stores, batches, strict=True)):
             store.put_again(pieces, rows=self.core.live_rows(place))
@@ -185,12 +195,15 @@ class RunningJoin:
             )
         return MultiSide(self.inputs, self.stores, variant)
 
+    def _output(self, native: _core.Output | _core.MultiOutput) -> Output:
+        return self.tables.empty if self.muted else self.tables.output(native)
+
     def _look_at_clock(self) -> None:
         if self._wall_clock is not None:
             self.core.look_at_clock(self._wall_clock.now())
 
     def _finish_call(self, native: _core.Output | _core.MultiOutput) -> Output:
-        output = self.tables.output(native)
+        output = self._output(native)
         self._release_payload()
         return output
 

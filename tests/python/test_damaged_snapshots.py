@@ -82,6 +82,29 @@ def test_a_changed_byte_is_refused_or_does_no_harm(schema: pa.Schema, streams: i
     assert refused > CHANGES // 10
 
 
+def test_columns_that_the_state_holds_are_written_once() -> None:
+    # The state holds strings as codes, and milliseconds as microseconds.
+    for schema, left_out in ((PLAIN, ["k", "t"]), (WORDS, list[str]())):
+        op = used(schema, 2)
+        parts = snapshot.read(op.snapshot(), repr(query(2)))
+        written = pa.ipc.open_stream(parts[4]).schema
+        assert [field.name for field in written if pa.types.is_null(field.type)] == left_out
+        again = sj.Operator.restore(query(2), op.snapshot())
+        more = batch(schema, range(5, 9))
+        assert again.push("b", more).rows.equals(op.push("b", more).rows)
+
+
+def test_a_column_that_the_state_is_too_short_for_is_refused() -> None:
+    parts = snapshot.read(used(PLAIN, 2).snapshot(), repr(query(2)))
+    rows = pa.ipc.open_stream(parts[4]).read_all()
+    beyond = {snapshot.IN_STATE: str(len(parts[1]) - 8)}
+    parts[4] = snapshot.batch_to_bytes(
+        rows.cast(rows.schema.set(0, rows.schema.field(0).with_metadata(beyond)))
+    )
+    with pytest.raises(sj.SnapshotError, match="in the state, which is too short"):
+        sj.Operator.restore(query(2), snapshot.write(repr(query(2)), parts))
+
+
 def test_payload_that_lacks_rows_is_refused() -> None:
     blob = used(PLAIN, 2).snapshot()
     parts = snapshot.read(blob, repr(query(2)))

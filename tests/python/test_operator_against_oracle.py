@@ -84,6 +84,25 @@ def test_a_restored_snapshot_goes_on_as_the_original_would(seeds: int) -> None:
 
 
 @chunks(0.1)
+def test_calls_repeated_without_results_lead_to_the_same_state(seeds: int) -> None:
+    for seed in range(seeds, seeds + CHUNK):
+        case = make_case(seed)
+        loud, silent = operator_for(case), operator_for(case)
+        moment = random.Random(f"repeat {seed}").randrange(len(case.script))
+        for op in case.script[:moment]:
+            perform(loud, case, op)
+            with silent.without_results():
+                out = perform(silent, case, op)
+            assert not any(t.num_rows for t in (out.rows, out.punctuations, out.late, out.violations))
+        assert silent.stats() == loud.stats(), f"{case}"
+        silent.validate()
+        for op in case.script[moment:]:
+            assert observe(case, perform(silent, case, op)) == observe(case, perform(loud, case, op)), (
+                f"{case}"
+            )
+
+
+@chunks(0.1)
 def test_the_interleaving_of_the_streams_does_not_change_the_result(seeds: int) -> None:
     for seed in range(seeds, seeds + CHUNK):
         case = make_case(seed, clean=True)

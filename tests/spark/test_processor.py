@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import streamjoin as sj
-from feed import AUCTION, BID, WINDOW, auction_batches, auction_query, nested_loops
+from feed import AUCTION, BID, SECOND, WINDOW, Batch, auction_batches, auction_query, nested_loops
 from pyspark.sql.streaming import TwsTester
 from streamjoin.spark import frames, residents
 from streamjoin.spark.bucket import Bucket
@@ -22,8 +22,8 @@ from streamjoin.spark.layout import Layout, bucket_ids, choose_bucket_columns, s
 from streamjoin.spark.processor import Head, JoinProcessor
 
 
-def layout(window: int = WINDOW) -> Layout:
-    query = auction_query(window)
+def layout(window: int = WINDOW, **options: Any) -> Layout:
+    query = auction_query(window, **options)
     operator = sj.Operator(query, schemas={"auction": AUCTION, "bid": BID})
     result = operator.advance("bid", 0).rows.schema
     columns = choose_bucket_columns(query, None)
@@ -46,8 +46,12 @@ def new_tester(min_log_bytes: int = 0) -> TwsTester:
 
 
 def run(tester: TwsTester, batch: dict[str, list[tuple[Any, ...]]]) -> Counter[tuple[Any, ...]]:
+    return send(tester, frames_of(batch))
+
+
+def send(tester: TwsTester, data: list[bytes]) -> Counter[tuple[Any, ...]]:
     found: Counter[tuple[Any, ...]] = Counter()
-    part = tester.testInPandas(0, pd.DataFrame({"frame": frames_of(batch)}))
+    part = tester.testInPandas(0, pd.DataFrame({"frame": data}))
     for blob in part["blob"].dropna():
         for table in frames.read_results(pa.py_buffer(blob)):
             columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
@@ -89,6 +93,27 @@ def test_an_older_committed_state_is_gone_back_to() -> None:
     expected = run(committed, batches[1])
     run(committed, batches[2])
     assert run(old, batches[1]) == expected
+
+
+def test_a_bucket_without_rows_for_many_batches_keeps_up() -> None:
+    """Heartbeats alone, with rebuilds between: an unmatched row comes in its time, and rows go on behind."""
+    committed = TwsTester(JoinProcessor(layout(how="left"), min_log_bytes=0))
+    first: Batch = {"auction": [(1, "x", 0), (2, "y", 0)], "bid": [(1, 5, 3 * SECOND)]}
+    lonely = (2, "y", 0, None, None, None)
+    found = run(committed, first)
+    for number in range(4, 2 * WINDOW):
+        if number % 7 == 0:
+            residents.HELD.clear()
+        found += send(
+            committed,
+            [frames.write_frame(frames.HEARTBEAT, stream, number * SECOND, None) for stream in (0, 1)],
+        )
+        assert found[lonely] == (number > WINDOW)
+    assert head_of(committed).written_bytes < 100
+    again = 2 * WINDOW * SECOND
+    last: Batch = {"auction": [(3, "z", again)], "bid": [(3, 6, again + SECOND)]}
+    found += run(committed, last)
+    assert found == nested_loops([first, last], "left")
 
 
 @pytest.mark.parametrize("window", [40, 400])

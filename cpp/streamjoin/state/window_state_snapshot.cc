@@ -90,6 +90,7 @@ void WindowState::load(ArchiveReader& in) {
     if (marks[i] & 1) nodes_[nodes.back()].mark(TNode::kMatched);
     if (marks[i] & 2) nodes_[nodes.back()].mark(TNode::kLastPromised);
   }
+  if (late_.empty() && !lists.empty()) throw DamagedArchive("a value list is written out without a late row");
   // Of each key, what its next row may not come before: the number behind the last row in order, and the
   // largest time of a late one.
   std::unordered_map<Code, std::pair<uint32_t, Time>> after;

@@ -8,6 +8,7 @@ frames since.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from collections.abc import Iterable
 
@@ -49,6 +50,11 @@ class Bucket:
             outputs += self.punctuate(place, [table for table in tables if table is not None])
         return self.results(outputs)
 
+    def replay(self, data: Iterable[bytes]) -> None:
+        """Repeat a micro-batch whose results were given out before; only groups need its rows again."""
+        with contextlib.nullcontext() if self._groups is not None else self.operator.without_results():
+            self.apply(data)
+
     def advance(self, place: int, seen: int) -> sj.Output:
         """Raise a clock by a time that was seen: rows of just this time, less the delay, may come."""
         return self.operator.advance(self._streams[place].name, seen - 1 - (self._layout.delay or 0))
@@ -87,12 +93,12 @@ class Bucket:
     def restore(cls, layout: Layout, blob: bytes) -> Bucket:
         """Return the bucket of a snapshot."""
         (size,) = _LENGTH.unpack_from(blob)
-        plain = pa.Codec("zstd").decompress(blob[_LENGTH.size :], size, asbytes=True)
+        plain = memoryview(pa.Codec("zstd").decompress(pa.py_buffer(blob)[_LENGTH.size :], size))
         (length,) = _LENGTH.unpack_from(plain)
         end = _LENGTH.size + length
         bucket = cls(layout, sj.Operator.restore(layout.query, plain[end:]))
         if bucket._groups is not None and length:
-            bucket._groups.load(frames.read_table(plain[_LENGTH.size : end]))
+            bucket._groups.load(frames.read_table(bytes(plain[_LENGTH.size : end])))
         return bucket
 
     def _push(self, place: int, tables: list[pa.Table]) -> list[sj.Output]:

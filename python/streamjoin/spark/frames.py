@@ -18,7 +18,7 @@ ROWS, PUNCTUATIONS, HEARTBEAT = 0, 1, 2
 NO_TIME = -(2**63)
 _HEAD = struct.Struct("<BBq")
 _LENGTH = struct.Struct("<Q")
-_COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
+_COMPRESSED = pa.ipc.IpcWriteOptions(compression=pa.Codec("zstd", 1))
 _PLAIN = pa.ipc.IpcWriteOptions()
 RESULT_ROWS = 1 << 17  # of one result blob: a value of a Spark column must stay far below 2 GiB
 

@@ -12,7 +12,7 @@ results thrown away.
 What a micro-batch writes: its own frames as a segment, and at times a few pieces of a new snapshot, about
 twice as much. When the last piece is there, the old snapshot and the segments before the new one go. So
 no micro-batch writes more than three times its frames (but at least `min_log_bytes`), however large the
-state, and a rebuild reads two to three times what is alive.
+state, and a rebuild goes through at most about twice what is alive.
 """
 
 from __future__ import annotations
@@ -166,10 +166,10 @@ class JoinProcessor(StatefulProcessor):
                 f"the checkpoint is damaged: expected {len(pieces)} pieces of a snapshot and {len(segments)} "
                 "segments"
             )
-        snapshot = b"".join(bytes(piece[0]) for piece in pieces)  # type: ignore[index]
+        snapshot = b"".join(piece[0] for piece in pieces)  # type: ignore[index]
         bucket = Bucket.restore(self._layout, snapshot) if pieces else Bucket(self._layout)
         for segment in segments:
-            bucket.apply(frames.split_frames(bytes(segment[0])))  # type: ignore[index]
+            bucket.replay(frames.split_frames(bytes(segment[0])))  # type: ignore[index]
         return bucket
 
     def _write(self, data: list[bytes], head: Head, token: str, answer: Answer) -> int:

@@ -34,6 +34,9 @@ from streamjoin.spark import frames
 from streamjoin.spark.bucket import Bucket
 
 PIECE_BYTES = 64 << 20  # a value of the state store goes over a socket as a whole
+# A snapshot is taken when the store holds so many times what is alive. While it is written, half of what is
+# alive comes in addition: a rebuild goes through about twice what is alive at most.
+STORED_PER_LIVE = 1.6
 FORGET_AFTER = 600.0  # seconds after which a bucket nobody asked for is let go
 
 
@@ -86,8 +89,8 @@ class Resident:
     def follow(self, order: Order) -> Answer:
         """Join a micro-batch and move the snapshot on.
 
-        A snapshot is taken when the store holds twice what is alive, and goes in pieces: with each
-        micro-batch about twice its frames. So what is written follows the micro-batch, not the state.
+        A snapshot is taken when the store holds `STORED_PER_LIVE` of what is alive, and goes in pieces: with
+        each micro-batch about twice its frames. So what is written follows the micro-batch, not the state.
         """
         results = self._bucket.apply(order.data)
         stats = self._bucket.operator.stats()
@@ -112,7 +115,7 @@ class Resident:
             expected = order.snapshot_bytes * live / order.snapshot_live
         else:
             expected = log_bytes * min(1.0, live / max(rows_in, 1))
-        return order.snapshot_bytes + log_bytes > 2 * expected + order.min_log_bytes
+        return order.snapshot_bytes + log_bytes > STORED_PER_LIVE * expected + order.min_log_bytes
 
     def _next_pieces(self, budget: int) -> tuple[list[bytes] | None, bool]:
         if not self._left:
