@@ -10,6 +10,8 @@
 //   one_key_scattered  the same, but spread over all that is stored: the fewer, the farther apart. Each of
 //                    few rows then costs a miss of every cache, which neighbours share, so here a row of 100
 //                    costs many times a row of 100,000
+//   one_key_random   the same, at random places among all that is stored, the 100,000 they are compared with
+//                    as well: like with like, though those of 100,000 are still ten times as close
 //   until_half_gone  rows of each key; punctuations purge keys at random until half of all rows are gone, so
 //                    the time has all sweeps in it that purging causes: the amortised price
 //   unknown_keys     punctuations of keys that are not stored
@@ -46,40 +48,61 @@ TimedKeys keys_that_touch(size_t count) {
   return stream;
 }
 
-/// Seconds that one punctuation takes of a key that every `step`th row has, until there are `rows` of them.
-/// Others come before it: code and promises are warm, as in a stream they would be.
-double purge_one_key(size_t rows, size_t step) {
-  const TimedKeys stream = one_row_per_unit(
-      kStored, [&](size_t row) { return row % step == 0 && row / step < rows ? kStored : row; });
+/// Which rows have the one key: every `step`th, or as many at random.
+std::vector<bool> rows_of_key(size_t rows, size_t step) {
+  std::vector<bool> of_key(kStored);
+  for (size_t i = 0; i < rows; ++i) of_key[i * step] = true;
+  return of_key;
+}
+std::vector<bool> random_rows_of_key(size_t rows) {
+  static const std::vector<size_t> order = shuffled_numbers(kStored, kStored);
+  std::vector<bool> of_key(kStored);
+  for (size_t i = 0; i < rows; ++i) of_key[order[i]] = true;
+  return of_key;
+}
+
+/// Seconds that one punctuation takes of the key of these rows. Others come before it: code and promises are
+/// warm, as in a stream they would be.
+double purge_one_key(const std::vector<bool>& of_key) {
+  const TimedKeys stream = one_row_per_unit(kStored, [&](size_t row) { return of_key[row] ? kStored : row; });
+  const auto rows = static_cast<size_t>(std::count(of_key.begin(), of_key.end(), true));
+  const Code key = one_row_per_unit(1, [](size_t) { return kStored; }).keys[0];
   BinaryJoin join(unbounded(), nullptr);
   fill(join, stream);
   Results results;
   for (const Code unknown : one_row_per_unit(100, [](size_t row) { return 2 * kStored + row; }).keys) {
     join.punctuate(kRight, unknown, 1, results);
   }
-  const double seconds = seconds_of([&] { join.punctuate(kRight, stream.keys[0], 1, results); });
+  const double seconds = seconds_of([&] { join.punctuate(kRight, key, 1, results); });
   require(join.counters(kLeft).purged, rows, "rows purged");
   require(join.state(kLeft).live_rows(), kStored - rows, "rows left");
   return seconds;
 }
 
-void report_one_key(benchmark::State& state, size_t step) {
-  const size_t rows = static_cast<size_t>(state.range(0));
+void report_one_key(benchmark::State& state, const std::vector<bool>& of_key,
+                    const std::vector<bool>& reference) {
   Samples seconds, references;
   for (auto _ : state) {
-    seconds.add(purge_one_key(rows, step));
-    references.add(purge_one_key(kReference, kStored / kReference));
+    seconds.add(purge_one_key(of_key));
+    references.add(purge_one_key(reference));
     state.SetIterationTime(seconds.last());
   }
-  state.counters["ns_per_row"] = 1e9 * seconds.median() / static_cast<double>(rows);
+  state.counters["ns_per_row"] = 1e9 * seconds.median() / static_cast<double>(state.range(0));
   state.counters["percent_of_100k"] = 100 * seconds.median() / references.median();
 }
 
 void one_key(benchmark::State& state) {
-  report_one_key(state, kStored / kReference);
+  constexpr size_t kStep = kStored / kReference;
+  report_one_key(state, rows_of_key(static_cast<size_t>(state.range(0)), kStep),
+                 rows_of_key(kReference, kStep));
 }
 void one_key_scattered(benchmark::State& state) {
-  report_one_key(state, kStored / static_cast<size_t>(state.range(0)));
+  const size_t rows = static_cast<size_t>(state.range(0));
+  report_one_key(state, rows_of_key(rows, kStored / rows), rows_of_key(kReference, kStored / kReference));
+}
+void one_key_random(benchmark::State& state) {
+  report_one_key(state, random_rows_of_key(static_cast<size_t>(state.range(0))),
+                 random_rows_of_key(kReference));
 }
 
 void until_half_gone(benchmark::State& state) {
@@ -209,6 +232,7 @@ void rows_after_range(benchmark::State& state) {
 #define MEASURED(iterations) Iterations(iterations)->UseManualTime()->Unit(benchmark::kMicrosecond)
 BENCHMARK(one_key)->Arg(1)->Arg(100)->Arg(10'000)->Arg(100'000)->MEASURED(5);
 BENCHMARK(one_key_scattered)->Arg(1)->Arg(100)->Arg(10'000)->MEASURED(5);
+BENCHMARK(one_key_random)->Arg(1)->Arg(100)->Arg(10'000)->MEASURED(5);
 BENCHMARK(until_half_gone)->Arg(1)->Arg(100)->Arg(10'000)->MEASURED(5);
 BENCHMARK(unknown_keys)->Arg(1'000)->Arg(100'000)->MEASURED(5);
 BENCHMARK(range)->Arg(1)->Arg(100)->Arg(10'000)->MEASURED(5);

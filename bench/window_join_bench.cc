@@ -2,7 +2,9 @@
 // what do its punctuations cost when there is nothing for them to do?
 // Expected at 2^20 rows a side: no dearer than the plain join with its index a quarter full (rate_vs_plain at
 // least 1) or as full as ours (rate_vs_plain_as_full); as dear as itself with punctuations switched off
-// (time_vs_wjoin at most 1.05); irrelevant punctuations, one to 30 rows, cost at most 3% (irrelevant_punct).
+// (time_vs_wjoin at most 1.05); irrelevant punctuations, one to 30 rows, cost at most 3%: between the rows of
+// a push beside the same pushes without any (irrelevant_punct), and, dearer, in calls of their own beside
+// pushes of 30 rows (irrelevant_calls).
 //
 // One axis: rows a window holds. All contestants run on the same streams in one iteration, each in turn,
 // round after round; a ratio is the median over the rounds, so that what else the machine does falls on all
@@ -70,8 +72,8 @@ Run run_plain(const Streams& streams, double slots_per_row) {
 struct JoinRun {
   bool use_punctuations = true;
   size_t rows_per_push = kBatch;
-  /// After each push one of a key that no row has: ascending, on both streams.
-  bool irrelevant_punctuations = false;
+  /// After each so many rows one of a key that no row has: ascending, on both streams.
+  size_t rows_per_punctuation = 0;
 };
 
 Run run_join(const Streams& streams, const JoinRun& how) {
@@ -81,6 +83,8 @@ Run run_join(const Streams& streams, const JoinRun& how) {
   options.use_punctuations = how.use_punctuations;
   BinaryJoin join(options, nullptr);
   Results results;
+  std::vector<KeyPunctuation> punctuations;
+  const bool between_rows = how.rows_per_punctuation < how.rows_per_push;
   uint32_t batch = 0;
   return run(streams, [&](Side side, size_t begin, size_t size) {
     results.rows.clear();
@@ -89,8 +93,16 @@ Run run_join(const Streams& streams, const JoinRun& how) {
     for (size_t at = begin; at < begin + size; at += how.rows_per_push) {
       const size_t rows = std::min(how.rows_per_push, begin + size - at);
       const std::span<const Time> times = std::span(stream.times).subspan(at, rows);
-      join.push(side, {batch, times, std::span(stream.keys).subspan(at, rows)}, nullptr, results);
-      if (how.irrelevant_punctuations) join.punctuate(side, static_cast<Code>(at), times.back(), results);
+      RowBatch pushed{batch, times, std::span(stream.keys).subspan(at, rows)};
+      if (how.rows_per_punctuation > 0 && between_rows) {
+        punctuations.clear();
+        for (size_t behind = how.rows_per_punctuation; behind <= rows; behind += how.rows_per_punctuation)
+          punctuations.push_back({behind, static_cast<Code>(at + behind), times[behind - 1]});
+        pushed.punctuations = punctuations;
+      }
+      join.push(side, pushed, nullptr, results);
+      if (how.rows_per_punctuation > 0 && !between_rows)
+        join.punctuate(side, static_cast<Code>(at), times.back(), results);
     }
     batch = (batch + 1) % 1024;
     return results.rows.size();
@@ -103,7 +115,7 @@ double median(std::vector<double> values) {
 }
 
 void compare(benchmark::State& state, const Streams& streams) {
-  std::vector<double> plain, plain_as_full, pwjoin, wjoin, wjoin_short, irrelevant;
+  std::vector<double> plain, plain_as_full, pwjoin, wjoin, wjoin_short, irrelevant, irrelevant_calls;
   for (auto _ : state) {
     size_t pairs = 0;
     const auto note = [&](const Run& run, std::vector<double>& seconds) {
@@ -116,10 +128,12 @@ void compare(benchmark::State& state, const Streams& streams) {
       note(run_plain(streams, kAsFullSlots), plain_as_full);
       note(run_join(streams, {}), pwjoin);
       note(run_join(streams, {.use_punctuations = false}), wjoin);
+      note(run_join(streams, {.rows_per_punctuation = kRowsPerPunctuation}), irrelevant);
       // What remains between these two is the punctuations alone: the rows come in pushes as short.
       note(run_join(streams, {.use_punctuations = false, .rows_per_push = kRowsPerPunctuation}), wjoin_short);
-      note(run_join(streams, {.rows_per_push = kRowsPerPunctuation, .irrelevant_punctuations = true}),
-           irrelevant);
+      note(run_join(streams,
+                    {.rows_per_push = kRowsPerPunctuation, .rows_per_punctuation = kRowsPerPunctuation}),
+           irrelevant_calls);
     }
   }
   const auto ratio = [](const std::vector<double>& slower, const std::vector<double>& faster) {
@@ -133,7 +147,8 @@ void compare(benchmark::State& state, const Streams& streams) {
   state.counters["rate_vs_plain"] = ratio(plain, pwjoin);
   state.counters["rate_vs_plain_as_full"] = ratio(plain_as_full, pwjoin);
   state.counters["time_vs_wjoin"] = ratio(pwjoin, wjoin);
-  state.counters["irrelevant_punct"] = ratio(irrelevant, wjoin_short);
+  state.counters["irrelevant_punct"] = ratio(irrelevant, wjoin);
+  state.counters["irrelevant_calls"] = ratio(irrelevant_calls, wjoin_short);
 }
 
 size_t rows_for(size_t window_rows) {

@@ -38,10 +38,17 @@ void BinaryJoin::push(Side side, const RowBatch& batch, Predicate* predicate, Re
     push_rehearsed(side, batch, predicate, results);
   } else {
     const bool plain = is_plain(side, batch);
-    for (size_t begin = 0; begin < batch.times.size(); begin += kBlock) {
-      const size_t end = std::min(begin + kBlock, batch.times.size());
-      plain ? push_plain_block(side, batch, begin, end, results)
-            : push_block(side, batch, begin, end, results);
+    std::span<const KeyPunctuation> waiting = batch.punctuations;
+    const size_t rows = batch.times.size();
+    for (size_t begin = 0; begin < rows || !waiting.empty();) {
+      size_t end = std::min(begin + kBlock, rows);
+      size_t taken = 0;
+      while (taken < waiting.size() && waiting[taken].before <= end && taken < kBlock) ++taken;
+      if (taken == kBlock) end = waiting[taken - 1].before;
+      const Block block{batch, begin, end, waiting.first(taken)};
+      plain ? push_plain_block(side, block, results) : push_block(side, block, results);
+      begin = end;
+      waiting = waiting.subspan(taken);
     }
   }
   sides_[side].counters.rows_in += batch.times.size();
@@ -57,115 +64,171 @@ bool BinaryJoin::is_plain(Side side, const RowBatch& batch) const {
          (batch.times.empty() || batch.times.front() >= sides_[side].clock);
 }
 
+/// What was found ahead of its use for the rows of a block.
+struct BinaryJoin::FetchedBlock {
+  std::array<uint64_t, kBlock> hashes;
+  std::array<ValueList*, kBlock> own;
+  std::array<ValueList*, kBlock> others;
+  uint64_t own_moves;
+  uint64_t other_moves;
+};
+
 // The shortest way of a row: probe and store. That rows of the other stream have left the window shows in
 // their times, so they are invalidated for the block as a whole, afterwards; nobody can tell the difference,
 // unless the last row of a promised key leaves and closes it: while there are such keys, the clock is raised
 // row by row. A row that breaks a promise takes the long way.
-void BinaryJoin::push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end,
-                                  Results& results) {
+void BinaryJoin::push_plain_block(Side side, const Block& block, Results& results) {
   WindowState& mine = sides_[side].rows;
   WindowState& theirs = sides_[other_side(side)].rows;
-  std::array<uint64_t, kBlock> hashes;
-  std::array<ValueList*, kBlock> own_slots;
-  std::array<ValueList*, kBlock> others;
-  const Code* keys = batch.keys.data() + begin;
-  const Time* times = batch.times.data() + begin;
-  const size_t rows = end - begin;
-  const Promises& my_promises = sides_[side].promises;
-  const Promises& their_promises = sides_[other_side(side)].promises;
-  const bool ask_all = my_promises.covers_any() || their_promises.covers_any();
-  const bool may_close = their_promises.any_open();
-  const bool any_open = may_close || my_promises.any_open();
-  std::array<bool, kBlock> may_be_promised;
+  FetchedBlock fetched;
+  auto& [hashes, own, others, own_moves, other_moves] = fetched;
+  const Code* keys = block.batch.keys.data() + block.begin;
+  const size_t rows = block.end - block.begin;
   for (size_t i = 0; i < rows; ++i) {
     hashes[i] = hash_code(keys[i]);
     theirs.lists().prefetch(hashes[i]);
     mine.lists().prefetch(hashes[i]);
-    may_be_promised[i] =
-        ask_all | my_promises.may_be_closed(hashes[i]) | their_promises.may_be_closed(hashes[i]);
   }
+  for (const KeyPunctuation& punctuation : block.punctuations) prefetch(punctuation.key);
   for (size_t i = 0; i < rows; ++i) {
     others[i] = theirs.lists().find_likely_slot(hashes[i]);
     if (!others[i]->vacant()) theirs.prefetch(others[i]->tail());
-    own_slots[i] = mine.lists().find_likely_slot(hashes[i]);
-    if (!own_slots[i]->vacant()) mine.prefetch(own_slots[i]->tail());
+    own[i] = mine.lists().find_likely_slot(hashes[i]);
+    if (!own[i]->vacant()) mine.prefetch(own[i]->tail());
   }
   for (size_t i = 0; i < rows; ++i) {  // a walk begins at the oldest row, which the newest knows
     if (!others[i]->vacant()) theirs.prefetch(theirs.node(others[i]->tail()).next_in_value);
   }
-  const uint64_t own_moves = mine.lists().moves();
-  const uint64_t other_moves = theirs.lists().moves();
+  own_moves = mine.lists().moves();
+  other_moves = theirs.lists().moves();
+  auto next = block.punctuations.begin();
+  for (size_t at = block.begin;;) {
+    const size_t stop = next == block.punctuations.end() ? block.end : next->before;
+    if (at < stop) push_plain_rows(side, block, fetched, at, stop, results);
+    at = stop;
+    if (next == block.punctuations.end()) break;
+    take_with_plain_rows(side, *next++, at == block.begin ? kBeginning : block.batch.times[at - 1], results);
+  }
+  if (rows > 0 && block.batch.times[block.end - 1] > sides_[side].clock)
+    raise_clock(side, block.batch.times[block.end - 1], results);
+  mine.sweep(block.size());
+  theirs.sweep(block.size());
+}
+
+// A key of which nothing is stored concerns promises alone: the clock need not be raised for it.
+void BinaryJoin::take_with_plain_rows(Side side, const KeyPunctuation& punctuation, Time clock,
+                                      Results& results) {
+  SideState& mine = sides_[side];
+  SideState& theirs = sides_[other_side(side)];
+  const auto& [before, key, time] = punctuation;
+  const uint64_t hash = hash_code(key);
+  const bool covers_any = mine.promises.covers_any() || theirs.promises.covers_any();
+  if (options_.use_punctuations && !covers_any && theirs.rows.lists().find_slot(key, hash)->vacant()) {
+    if (theirs.promises.may_be_closed(hash) && theirs.promises.is_closed(key)) {
+      promise_by_both(side, key, PunctuationFlag::kPropagated, time, results);
+      return;
+    }
+    if (mine.rows.lists().find_slot(key, hash)->vacant()) {
+      if (mine.promises.is_closed(key)) return;
+      mine.promises.remember(key, nullptr, kEnd);
+      propagate(PropagationKind::kImmediate, key, key, time, results);
+      return;
+    }
+  }
+  if (clock > mine.clock) raise_clock(side, clock, results);
+  take_with_rows(side, punctuation, results);
+}
+
+[[gnu::always_inline]] inline void BinaryJoin::push_plain_rows(Side side, const Block& block,
+                                                               const FetchedBlock& fetched, size_t begin,
+                                                               size_t end, Results& results) {
+  WindowState& mine = sides_[side].rows;
+  WindowState& theirs = sides_[other_side(side)].rows;
+  const Promises& my_promises = sides_[side].promises;
+  const Promises& their_promises = sides_[other_side(side)].promises;
+  bool ask_all = my_promises.covers_any() || their_promises.covers_any();
+  const bool may_close = their_promises.any_open();
+  const bool any_open = may_close || my_promises.any_open();
   const Time other_clock = sides_[other_side(side)].clock;
-  for (size_t i = 0; i < rows; ++i) {
-    if (may_close && times[i] > sides_[side].clock) raise_clock(side, times[i], results);
-    const RowRef row = batch.ref(begin + i);
-    ValueList* own = own_moves == mine.lists().moves()
-                         ? mine.lists().confirm(own_slots[i], keys[i], hashes[i])
-                         : mine.lists().find_slot(keys[i], hashes[i]);
-    ValueList* other = other_moves == theirs.lists().moves()
-                           ? theirs.lists().confirm(others[i], keys[i], hashes[i])
-                           : theirs.lists().find_slot(keys[i], hashes[i]);
+  for (size_t at = begin; at < end; ++at) {
+    const size_t i = at - block.begin;
+    const Time time = block.batch.times[at];
+    const Code key = block.batch.keys[at];
+    const uint64_t hash = fetched.hashes[i];
+    if (may_close && time > sides_[side].clock) {
+      raise_clock(side, time, results);
+      ask_all |= their_promises.covers_any();  // keys that were closed may have become a range
+    }
+    const RowRef row = block.batch.ref(at);
+    ValueList* own = fetched.own_moves == mine.lists().moves()
+                         ? mine.lists().confirm(fetched.own[i], key, hash)
+                         : mine.lists().find_slot(key, hash);
+    ValueList* other = fetched.other_moves == theirs.lists().moves()
+                           ? theirs.lists().confirm(fetched.others[i], key, hash)
+                           : theirs.lists().find_slot(key, hash);
     if (other->vacant()) other = nullptr;
-    const bool is_open = any_open && (own->promised() || (other != nullptr && other->promised()) ||
-                                      their_promises.may_be_closed(hashes[i]));
-    if (may_be_promised[i] || is_open) [[unlikely]] {
-      if (my_promises.flag(keys[i], own->vacant() ? nullptr : own) != PunctuationFlag::kNone) {
-        process(side, {times[i], keys[i], row}, false, {other, theirs.lists().moves()}, probe_state(theirs),
-                results);
+    const bool may_be_promised =
+        ask_all | my_promises.may_be_closed(hash) | their_promises.may_be_closed(hash);
+    const bool is_open = any_open && (own->promised() || (other != nullptr && other->promised()));
+    if (may_be_promised || is_open) [[unlikely]] {
+      if (my_promises.flag(key, own->vacant() ? nullptr : own) != PunctuationFlag::kNone) {
+        process(side, {time, key, row}, false, {other, theirs.lists().moves()}, probe_state(theirs), results);
         continue;
       }
-      const PunctuationFlag flag = their_promises.flag(keys[i], other);
+      const PunctuationFlag flag = their_promises.flag(key, other);
       if (flag == PunctuationFlag::kPropagated) {
         ++sides_[side].counters.dropped_after_propagation;
         continue;
       }
       if (flag == PunctuationFlag::kPunctuated) own = nullptr;  // joined and not stored
     }
-    const Time first = options_.bounds.first(side, times[i]);
-    const Time last = options_.bounds.reach(side, times[i]);
+    const Time first = options_.bounds.first(side, time);
+    const Time last = options_.bounds.reach(side, time);
     if (other != nullptr) {
       const uint32_t newest = other->tail();
-      uint32_t at = newest;
+      uint32_t next = newest;
       do {
-        at = theirs.node(at).next_in_value;
-        const TNode& node = theirs.node(at);
+        next = theirs.node(next).next_in_value;
+        const TNode& node = theirs.node(next);
         if (node.time > last) break;
         if (node.time >= first) emit(side, row, node.row(), results);
-      } while (at != newest);
+      } while (next != newest);
     }
     if (own == nullptr) {
       ++sides_[side].counters.discarded_on_the_fly;
-    } else if (can_match_later(side, times[i], other_clock)) {
-      mine.insert(times[i], keys[i], hashes[i], row, own);
+    } else if (can_match_later(side, time, other_clock)) {
+      mine.insert(time, key, hash, row, own);
     }
   }
-  if (times[rows - 1] > sides_[side].clock) raise_clock(side, times[rows - 1], results);
-  mine.sweep(rows);
-  theirs.sweep(rows);
 }
 
-void BinaryJoin::push_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results) {
+void BinaryJoin::push_block(Side side, const Block& block, Results& results) {
   WindowState& mine = sides_[side].rows;
   WindowState& theirs = sides_[other_side(side)].rows;
+  const auto& [batch, begin, end, punctuations] = block;
   std::array<ValueList*, kBlock> others;
   for (size_t i = begin; i < end; ++i) {
     const uint64_t hash = hash_code(batch.keys[i]);
     theirs.lists().prefetch(hash);
     mine.lists().prefetch(hash);
   }
+  for (const KeyPunctuation& punctuation : punctuations) prefetch(punctuation.key);
   for (size_t i = begin; i < end; ++i) {
     const ValueList* likely = theirs.lists().find_likely_slot(hash_code(batch.keys[i]));
     if (!likely->vacant()) theirs.prefetch(likely->tail());
   }
   for (size_t i = begin; i < end; ++i) others[i - begin] = theirs.lists().find(batch.keys[i]);
   const uint64_t moves = theirs.lists().moves();
-  for (size_t i = begin; i < end; ++i) {
+  auto next = punctuations.begin();
+  for (size_t i = begin;; ++i) {
+    for (; next != punctuations.end() && next->before == i; ++next) take_with_rows(side, *next, results);
+    if (i == end) break;
     const Row row{batch.times[i], batch.keys[i], batch.ref(i)};
     const bool null_key = batch.null_key != nullptr && batch.null_key[i] != 0;
     process(side, row, null_key, {others[i - begin], moves}, probe_state(theirs), results);
   }
-  mine.sweep(end - begin);
-  theirs.sweep(end - begin);
+  mine.sweep(block.size());
+  theirs.sweep(block.size());
 }
 
 void BinaryJoin::advance(Side side, Time clock, Results& results) {

@@ -57,14 +57,24 @@ struct BinaryJoinOptions {
   bool codes_are_values = true;
 };
 
+/// A punctuation that comes with the rows of a batch, in front of row `before` of it; behind the last one if
+/// that is their number.
+struct KeyPunctuation {
+  size_t before;
+  Code key;
+  Time time;
+};
+
 /// Rows of one batch, as columns. `null_key`, if given, says which rows have no key; `refs`, if given, where
-/// each row's payload lies: without it row i lies at {number, i}.
+/// each row's payload lies: without it row i lies at {number, i}. `punctuations` are in the order of their
+/// rows.
 struct RowBatch {
   uint32_t number;
   std::span<const Time> times;
   std::span<const Code> keys;
   const uint8_t* null_key = nullptr;
   const RowRef* refs = nullptr;
+  std::span<const KeyPunctuation> punctuations = {};
 
   RowRef ref(size_t i) const { return refs != nullptr ? refs[i] : RowRef{number, static_cast<uint32_t>(i)}; }
 };
@@ -80,8 +90,8 @@ class BinaryJoin {
  public:
   BinaryJoin(BinaryJoinOptions options, KeyDictionary* dictionary);
 
-  /// Joins a batch. Under an error policy throws RefusedBatch, and whatever `predicate` throws, before
-  /// anything has changed.
+  /// Joins a batch: its rows, and its punctuations between them, one after the other. Under an error policy
+  /// throws RefusedBatch, and whatever `predicate` throws, before anything has changed.
   void push(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
 
   /// Stores a row that comes behind `clock`: it meets the rows to come, not those before it. False if it is
@@ -165,11 +175,23 @@ class BinaryJoin {
     uint32_t row;
     uint32_t node;
   };
+  /// Rows `begin` to `end` - 1 of a batch, and the punctuations that stand before, between and behind them.
+  struct Block {
+    const RowBatch& batch;
+    size_t begin;
+    size_t end;
+    std::span<const KeyPunctuation> punctuations;
+    size_t size() const { return end - begin + punctuations.size(); }
+  };
+  struct FetchedBlock;
   class Rehearsal;
 
   bool is_plain(Side side, const RowBatch& batch) const;
-  void push_plain_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results);
-  void push_block(Side side, const RowBatch& batch, size_t begin, size_t end, Results& results);
+  void push_plain_block(Side side, const Block& block, Results& results);
+  void push_plain_rows(Side side, const Block& block, const FetchedBlock& fetched, size_t begin, size_t end,
+                       Results& results);
+  void push_block(Side side, const Block& block, Results& results);
+  void prefetch(Code key) const;
   void push_rehearsed(Side side, const RowBatch& batch, Predicate* predicate, Results& results);
   std::vector<Match> rehearse(Side side, const RowBatch& batch, Predicate* predicate) const;
   template <typename ForEachMatch>
@@ -186,6 +208,8 @@ class BinaryJoin {
 
   void enter_cluster(Side side, const Row& row, Results& results);
   void leave_cluster(Side side);
+  void take_with_plain_rows(Side side, const KeyPunctuation& punctuation, Time clock, Results& results);
+  void take_with_rows(Side side, const KeyPunctuation& punctuation, Results& results);
   void purge(Side side, Code key, ValueList* list, Results& results);
   void promise(Side side, Code key, Time time, bool announce, Results& results);
   void promise_by_both(Side side, Code key, PunctuationFlag other_flag, Time time, Results& results);

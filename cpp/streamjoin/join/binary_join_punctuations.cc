@@ -13,8 +13,28 @@ constexpr Code kLargestCode = std::numeric_limits<Code>::max();
 }  // namespace
 
 void BinaryJoin::punctuate(Side side, Code key, Time time, Results& results) {
-  if (takes_punctuation(side, time)) promise(side, key, time, true, results);
+  if (takes_punctuation(side, time)) {
+    prefetch(key);
+    promise(side, key, time, true, results);
+  }
   settle(time, results);
+}
+
+// The dead rows it leaves are for the sweep behind the block.
+void BinaryJoin::take_with_rows(Side side, const KeyPunctuation& punctuation, Results& results) {
+  const bool any_ended = sides_[kLeft].ended || sides_[kRight].ended;
+  if (any_ended) end_output_if_done(sides_[side].clock, results);
+  if (takes_punctuation(side, punctuation.time))
+    promise(side, punctuation.key, punctuation.time, true, results);
+  if (any_ended) end_output_if_done(punctuation.time, results);
+}
+
+void BinaryJoin::prefetch(Code key) const {
+  const uint64_t hash = hash_code(key);
+  for (const SideState& side : sides_) {
+    side.rows.lists().prefetch(hash);
+    side.promises.prefetch(hash);
+  }
 }
 
 void BinaryJoin::punctuate_range(Side side, Code low, Code high, Time time, Results& results) {
@@ -95,7 +115,6 @@ void BinaryJoin::promise(Side side, Code key, Time time, bool announce, Results&
     promise_by_both(side, key, PunctuationFlag::kPropagated, time, results);
     return;
   }
-  for (const SideState& state : sides_) state.rows.lists().prefetch(hash_code(key));
   ValueList* theirs = sides_[other].rows.lists().find(key);
   const PunctuationFlag other_flag = sides_[other].promises.flag(key, theirs);
   purge(other, key, theirs, results);

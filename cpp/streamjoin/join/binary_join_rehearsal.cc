@@ -16,9 +16,9 @@ constexpr size_t kCandidateBlock = size_t{1} << 16;
 
 }  // namespace
 
-// What this batch's own punctuations will have changed by the time a later row of it comes: the promises of
-// its stream, and through them the promises and rows of the other one. Only streams that imply punctuations
-// need it.
+// What this batch's own punctuations, those that come with it and those that its rows imply, will have
+// changed by the time a later row of it comes: the promises of its stream, and through them the promises and
+// rows of the other one.
 class BinaryJoin::Rehearsal {
  public:
   Rehearsal(const BinaryJoin& join, Side side) : join_(join), side_(side), clock_(join.sides_[side].clock) {
@@ -50,6 +50,9 @@ class BinaryJoin::Rehearsal {
   }
   void after_probe(Code key, Time time) {
     if (implies() == Implies::kUnique) promise(key, time);
+  }
+  void punctuate(Code key, Time time) {
+    if (join_.options_.use_punctuations) promise(key, time);
   }
 
  private:
@@ -91,7 +94,13 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
   const std::vector<Match> matches = rehearse(side, batch, predicate);
   SideState& theirs = sides_[other_side(side)];
   auto next = matches.begin();
+  auto punctuation = batch.punctuations.begin();
+  const auto take_those_before = [&](size_t row) {
+    for (; punctuation != batch.punctuations.end() && punctuation->before == row; ++punctuation)
+      take_with_rows(side, *punctuation, results);
+  };
   for (size_t i = 0; i < batch.times.size(); ++i) {
+    take_those_before(i);
     const auto begin = next;
     while (next != matches.end() && next->row == i) ++next;
     const auto known_matches = [&](ValueList& list, Time, Time, auto&& on_match) {
@@ -110,6 +119,7 @@ void BinaryJoin::push_rehearsed(Side side, const RowBatch& batch, Predicate* pre
     ValueListIndex& other_index = theirs.rows.lists();
     process(side, row, null_key, {other_index.find(row.key), other_index.moves()}, known_matches, results);
   }
+  take_those_before(batch.times.size());
   for (SideState& state : sides_) state.rows.sweep();
 }
 
@@ -131,7 +141,10 @@ std::vector<BinaryJoin::Match> BinaryJoin::rehearse(Side side, const RowBatch& b
     asked.clear();
   };
 
+  auto punctuation = batch.punctuations.begin();
   for (size_t i = 0; i < batch.times.size(); ++i) {
+    for (; punctuation != batch.punctuations.end() && punctuation->before == i; ++punctuation)
+      rehearsal.punctuate(punctuation->key, punctuation->time);
     const Time time = batch.times[i];
     const Code key = batch.keys[i];
     if (time < rehearsal.clock()) {

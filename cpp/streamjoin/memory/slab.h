@@ -172,10 +172,13 @@ class Slab {
     current_ = number;
   }
 
-  // The first block stays on small pages: most states are small and should cost what they touch.
+  // The first block stays on small pages: most states are small and should cost what they touch. No node lies
+  // on two cache lines if its size divides one.
   void allocate_block(Block& block) {
     block.huge = used_ > 0 && block_bytes() >= kHugePage;
-    block.nodes = static_cast<T*>(block.huge ? allocate_pages(block_bytes()) : std::malloc(block_bytes()));
+    block.nodes =
+        static_cast<T*>(block.huge ? allocate_pages(block_bytes())
+                                   : std::aligned_alloc(kCacheLine, rounded_up(block_bytes(), kCacheLine)));
     if (block.nodes == nullptr) throw std::bad_alloc();
     ++blocks_held_;
   }

@@ -9,6 +9,7 @@ constexpr size_t kSmallest = 16;
 // Patience with an empty table: value_list_index.cc. This one is twice as full.
 constexpr size_t kSlotsPerRow = 1;
 constexpr size_t kRowsPerCall = 16;
+constexpr size_t kLeastPatience = size_t{1} << 14;  // a small table costs little, and promises come in bursts
 constexpr size_t kLarge = size_t{1} << 16;
 constexpr uint64_t kNarrow = 4096;  // values of a range that are worth asking for one by one
 
@@ -36,7 +37,7 @@ void INodeIndex::give_back(size_t rows) {
     return;
   }
   work_while_empty_ += rows + kRowsPerCall;
-  if (work_while_empty_ * kSlotsPerRow >= capacity_) give_back_now();
+  if (work_while_empty_ * kSlotsPerRow >= std::max(capacity_, kLeastPatience)) give_back_now();
 }
 
 void INodeIndex::give_back_now() {

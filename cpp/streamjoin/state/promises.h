@@ -55,6 +55,8 @@ class Promises {
   /// Whether a key that has no open promise may be promised all the same; `hash` is hash_code of it. False is
   /// sure, and costs one read.
   bool may_be_closed(uint64_t hash) const { return closed_near_[near(hash)] != 0; }
+  /// Fetches ahead what tells whether a key is closed; `hash` is hash_code of it.
+  void prefetch(uint64_t hash) const { closed_.prefetch(hash); }
   bool any_covered() const { return !covered_.empty(); }
   /// Whether keys may be promised that are neither open nor closed by themselves.
   bool covers_any() const { return everything_ || !covered_.empty(); }
@@ -129,7 +131,7 @@ class Promises {
   void grow_ranges();
   static size_t near(uint64_t hash) { return hash >> (64 - kNearBits); }
 
-  static constexpr unsigned kNearBits = 12;
+  static constexpr unsigned kNearBits = 13;
   static constexpr uint8_t kUncounted = 255;
 
   WindowState& state_;

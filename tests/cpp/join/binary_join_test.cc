@@ -50,7 +50,8 @@ class JoinAndOracle {
     if (random_() % 4 == 0) {
       const std::string before = runner_.saved();
       try {
-        const JoinRunner::Said said = runner_.push(step.side, step.rows, JoinRunner::Ask::kThrow);
+        const JoinRunner::Said said =
+            runner_.push(step.side, step.rows, step.punctuations, JoinRunner::Ask::kThrow);
         ASSERT_TRUE(push_to_oracle(step)) << "a batch was taken that should have been refused";
         compare(said);  // there was nothing to ask
         return;
@@ -64,7 +65,7 @@ class JoinAndOracle {
     const bool taken = push_to_oracle(step);
     const std::string saved = taken ? "" : runner_.saved();
     try {
-      const JoinRunner::Said said = runner_.push(step.side, step.rows);
+      const JoinRunner::Said said = runner_.push(step.side, step.rows, step.punctuations);
       ASSERT_TRUE(taken) << "a batch was taken that should have been refused at row " << refused_row_;
       compare(said);
     } catch (const RefusedBatch& refused) {
@@ -77,12 +78,19 @@ class JoinAndOracle {
   }
 
   bool push_to_oracle(const ScriptStep& step) {
+    auto punctuation = step.punctuations.begin();
+    const auto punctuate_before = [&](size_t row) {
+      for (; punctuation != step.punctuations.end() && punctuation->before == row; ++punctuation)
+        oracle_.punctuate(step.side, punctuation->key, punctuation->key, punctuation->time);
+    };
     for (size_t i = 0; i < step.rows.size(); ++i) {
+      punctuate_before(i);
       refused_row_ = i;
       refused_late_ =
           step.rows[i].time < oracle_.clock(step.side) && script_.options.late == LatePolicy::kError;
       if (!oracle_.push(step.rows[i])) return false;
     }
+    punctuate_before(step.rows.size());
     return true;
   }
 
@@ -184,8 +192,9 @@ TEST(BinaryJoin, APredicateThatAlwaysHoldsChangesNothing) {
     JoinRunner asked(script);
     for (const ScriptStep& step : script.steps) {
       const auto expected = direct.take(step);
-      const auto said = step.kind == Kind::kPush ? asked.push(step.side, step.rows, JoinRunner::Ask::kAlways)
-                                                 : asked.take(step);
+      const auto said = step.kind == Kind::kPush
+                            ? asked.push(step.side, step.rows, step.punctuations, JoinRunner::Ask::kAlways)
+                            : asked.take(step);
       ASSERT_TRUE(said == expected);
       ASSERT_EQ(asked.join().validate(), "");
     }
@@ -213,15 +222,27 @@ TEST(BinaryJoin, ABatchIsItsRowsOneByOneHoweverItIsCut) {
     for (const ScriptStep& step : script.steps) {
       auto expected = whole.take(step);
       JoinRunner::Said said;
-      if (step.kind != Kind::kPush) said = cut.take(step);
-      for (std::span<const OracleRow> left = step.rows; !left.empty();) {
-        const size_t size = 1 + random() % left.size();
-        const auto part = cut.push(step.side, left.first(size));
+      const auto hear = [&](const JoinRunner::Said& part) {
         said.rows.insert(said.rows.end(), part.rows.begin(), part.rows.end());
         said.punctuations.insert(said.punctuations.end(), part.punctuations.begin(), part.punctuations.end());
         said.late.insert(said.late.end(), part.late.begin(), part.late.end());
         said.violations.insert(said.violations.end(), part.violations.begin(), part.violations.end());
-        left = left.subspan(size);
+      };
+      if (step.kind != Kind::kPush) said = cut.take(step);
+      auto punctuation = step.punctuations.begin();
+      for (size_t at = 0; at < step.rows.size() || punctuation != step.punctuations.end();) {
+        for (; punctuation != step.punctuations.end() && punctuation->before == at; ++punctuation) {
+          hear(cut.take({.kind = Kind::kPunctuate,
+                         .side = step.side,
+                         .low = punctuation->key,
+                         .high = punctuation->key,
+                         .time = punctuation->time}));
+        }
+        if (at == step.rows.size()) break;
+        const size_t stop = punctuation == step.punctuations.end() ? step.rows.size() : punctuation->before;
+        const size_t size = 1 + random() % (stop - at);
+        hear(cut.push(step.side, std::span(step.rows).subspan(at, size)));
+        at += size;
       }
       if (script.options.late == LatePolicy::kInsert) {
         // Late rows of one time leave in any order.
@@ -258,6 +279,24 @@ TEST(BinaryJoin, WithoutPunctuationsItListensToNone) {
   EXPECT_EQ(results.rows.size(), 4u);
   EXPECT_TRUE(results.punctuations.empty());
   EXPECT_TRUE(results.violations.empty());
+  EXPECT_EQ(join.validate(), "");
+}
+
+TEST(BinaryJoin, KeysThatCloseAndBecomeARangeAmongTheRowsOfABatchAreStillPromised) {
+  BinaryJoinOptions options;
+  options.bounds = Bounds(-10, 10);
+  BinaryJoin join(options, nullptr);
+  Results results;
+  constexpr Code kKeys = 2000;  // more than are closed before ranges are looked for
+  std::vector<Code> keys;
+  for (Code key = 0; key < kKeys; ++key) keys.push_back(key);
+  const std::vector<Time> times(keys.size(), 1);
+  join.push(kRight, {1, times, keys}, nullptr, results);
+  for (const Code key : keys) join.punctuate(kRight, key, 1, results);
+  // The second row ends the window of all that is stored on the right.
+  join.push(kLeft, {1, std::vector<Time>{5, 100, 100}, std::vector<Code>{kKeys, 7, kKeys}}, nullptr, results);
+  EXPECT_EQ(join.counters(kLeft).dropped_after_propagation, 1u);
+  EXPECT_EQ(join.state(kLeft).live_rows(), 2u);
   EXPECT_EQ(join.validate(), "");
 }
 

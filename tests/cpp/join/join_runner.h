@@ -32,6 +32,10 @@ class JoinRunner {
   BinaryJoin& join() { return *join_; }
 
   Said push(Side side, std::span<const OracleRow> rows, Ask ask = Ask::kAsTheScript) {
+    return push(side, rows, {}, ask);
+  }
+  Said push(Side side, std::span<const OracleRow> rows, std::span<const KeyPunctuation> punctuations,
+            Ask ask = Ask::kAsTheScript) {
     std::vector<Time> times;
     std::vector<Code> keys;
     std::vector<uint8_t> nulls;
@@ -52,9 +56,10 @@ class JoinRunner {
     Asked predicate(*this, ask);
     Predicate* given = ask == Ask::kAsTheScript && script_.condition == 0 ? nullptr : &predicate;
     Results results;
-    join_->push(
-        side, {batch, times, keys, any_null ? nulls.data() : nullptr, lies_elsewhere ? refs.data() : nullptr},
-        given, results);
+    join_->push(side,
+                {batch, times, keys, any_null ? nulls.data() : nullptr,
+                 lies_elsewhere ? refs.data() : nullptr, punctuations},
+                given, results);
     return said(results);
   }
 
@@ -62,7 +67,7 @@ class JoinRunner {
     Results results;
     switch (step.kind) {
       case ScriptStep::Kind::kPush:
-        return push(step.side, step.rows);
+        return push(step.side, step.rows, step.punctuations);
       case ScriptStep::Kind::kPunctuate:
         join_->punctuate(step.side, step.low, step.time, results);
         break;

@@ -18,6 +18,7 @@ struct ScriptStep {
   enum class Kind { kPush, kPunctuate, kPunctuateRange, kEndStream, kAdvance, kCompact, kReload } kind;
   Side side = kLeft;
   std::vector<OracleRow> rows = {};
+  std::vector<KeyPunctuation> punctuations = {};  // between the rows
   Code low = 0, high = 0;
   Time time = 0;
 };
@@ -140,13 +141,25 @@ class RandomJoinScript {
   void push(ScriptStep& step) {
     const size_t rows = one_in(12) ? 150 : below(8);  // now and then more than the join takes as one block
     const bool nulls = one_in(4);
+    const size_t rows_per_punctuation = one_in(2) ? 0 : 1 + below(rows > 100 ? 30 : 6);
+    Time& clock = clock_[step.side];
+    const auto punctuate = [&] {
+      while (rows_per_punctuation > 0 && one_in(1 + rows_per_punctuation)) {
+        const Time time = legal(Wide{clock} + static_cast<Time>(below(20)) - 10);
+        step.punctuations.push_back({step.rows.size(), key(), time});
+      }
+    };
     for (size_t i = 0; i < rows; ++i) {
-      Time& clock = clock_[step.side];
+      punctuate();
       if (one_in(rows > 100 ? 20 : 2)) clock = legal(Wide{clock} + static_cast<Time>(below(4)));
       const bool late = lateness_ > 0 && one_in(kind_.error_policies ? 40 : 5);
       const Time time = late ? legal(Wide{clock} - static_cast<Time>(below(lateness_))) : clock;
       step.rows.push_back({step.side, script_.rows.size(), time, key(), nulls && one_in(4)});
       script_.rows.push_back(step.rows.back());
+    }
+    punctuate();
+    if (rows_per_punctuation > 0 && one_in(40)) {  // and more of these, too
+      while (step.punctuations.size() < 150) step.punctuations.push_back({rows, key(), clock});
     }
   }
 
