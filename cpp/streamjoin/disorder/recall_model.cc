@@ -15,13 +15,15 @@ RecallModel::RecallModel(RecallModelInput input) : input_(std::move(input)) {
   for (const auto& stream : input_.streams) {
     Sums sums;
     uint64_t rows = 0;
+    sums.at_most.reserve(stream.delays.size() + 1);
     for (const uint64_t count : stream.delays) sums.at_most.push_back(rows += count);
     if (sums.at_most.empty()) sums.at_most.push_back(0);
     // One stride beyond the histogram, where H is constant, so that every remainder has a last entry.
     const size_t size = sums.at_most.size() + (shape_.regular ? shape_.stride : 0);
-    for (size_t x = 0; shape_.regular && x < size; ++x) {
-      const uint64_t own = sums.at_most[std::min(x, sums.at_most.size() - 1)];
-      sums.strided.push_back(own + (x >= shape_.stride ? sums.strided[x - shape_.stride] : 0));
+    if (shape_.regular) {
+      sums.strided = sums.at_most;
+      sums.strided.resize(size, sums.at_most.back());
+      for (size_t x = shape_.stride; x < size; ++x) sums.strided[x] += sums.strided[x - shape_.stride];
     }
     sums.offset = static_cast<uint64_t>(std::max<Duration>(stream.skew, 0) / g);
     sums_.push_back(std::move(sums));
@@ -39,6 +41,7 @@ RecallModel::RecallModel(RecallModelInput input) : input_(std::move(input)) {
   double cross = 0;
   double joined = 0;
   std::vector<double> ratios;
+  ratios.reserve(input_.cross_results.size() + 1);
   for (size_t d = 0; d < input_.cross_results.size(); ++d) {
     cross += input_.cross_results[d];
     joined += input_.join_results[d];
@@ -50,6 +53,7 @@ RecallModel::RecallModel(RecallModelInput input) : input_(std::move(input)) {
   while (ratios_.back().size() > 1) {
     const std::vector<double>& below = ratios_.back();
     std::vector<double> level;
+    level.reserve((below.size() + 1) / 2);
     for (size_t at = 0; at < below.size(); at += 2)
       level.push_back(std::max(below[at], at + 1 < below.size() ? below[at + 1] : below.back()));
     ratios_.push_back(std::move(level));
