@@ -1,6 +1,7 @@
 // Question: do the claims of PWJoin's experiments hold here? Runs figures 8 to 12 and writes their series.
 //
-//   pwjoin_figures FOLDER        writes FOLDER/pwjoin.csv and FOLDER/pwjoin_findings.csv
+//   pwjoin_figures FOLDER                       writes FOLDER/pwjoin.csv and FOLDER/pwjoin_findings.csv
+//   pwjoin_figures --once PWJoin|WJoin SECONDS  figure 9's streams, one join, once: for callgrind
 //
 //   figure  streams                               what is drawn
 //   8       two of punct-asc-100-40               rows in state by time; windows 1, 5, 15 s; equation (1)
@@ -15,6 +16,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <string>
 #include <utility>
@@ -112,10 +114,22 @@ double mean_state(const std::vector<Sample>& samples, double from_seconds) {
   return count == 0 ? 0 : sum / static_cast<double>(count);
 }
 
-void figures_8_and_9(FigureFiles& files, Progress& progress) {
+Streams streams_of_figure_9() {
   constexpr size_t kSegments = 120;
   const ArrivalPattern pattern = arrival_pattern("punct-asc-100-40");
-  const Streams streams{punctuated_stream(pattern, kSegments, 1), punctuated_stream(pattern, kSegments, 2)};
+  return {punctuated_stream(pattern, kSegments, 1), punctuated_stream(pattern, kSegments, 2)};
+}
+
+void once(Variant variant, int window) {
+  const Bounds bounds(-window * kSecond, window * kSecond);
+  const Streams streams = streams_of_figure_9();
+  const Sample end = run_once(experiment(streams, bounds, variant, 2 * kSecond, 0)).back();
+  std::printf("%zu rows in, %zu rows out, %zu punctuations out\n",
+              streams[kLeft].size() + streams[kRight].size(), end.rows_out, end.punctuations_out);
+}
+
+void figures_8_and_9(FigureFiles& files, Progress& progress) {
+  const Streams streams = streams_of_figure_9();
   for (const int window : {1, 5, 15}) {
     const Bounds bounds(-window * kSecond, window * kSecond);
     const bool timed = window > 1;
@@ -215,16 +229,22 @@ void figure_12(FigureFiles& files, Progress& progress) {
 
 int main(int arguments, char** argument) {
   using namespace streamjoin::bench;
-  if (arguments != 2) {
-    std::fprintf(stderr, "usage: pwjoin_figures FOLDER\n");
+  const std::string first = arguments > 1 ? argument[1] : "";
+  const std::string join = arguments == 4 ? argument[2] : "";
+  if (first == "--once" && (join == "PWJoin" || join == "WJoin")) {
+    once(join == "PWJoin" ? Variant::kPWJoin : Variant::kWJoin, std::max(1, std::atoi(argument[3])));
+    return 0;
+  }
+  if (arguments != 2 || first.starts_with("--")) {
+    std::fprintf(stderr, "usage: pwjoin_figures FOLDER | --once PWJoin|WJoin SECONDS\n");
     return 2;
   }
-  FigureFiles files(argument[1], "pwjoin");
+  FigureFiles files(first, "pwjoin");
   Progress progress(6);
   figures_8_and_9(files, progress);
   figures_10_and_11(files, progress);
   figure_12(files, progress);
   if (files.good()) return 0;
-  std::fprintf(stderr, "cannot write %s/pwjoin.csv\n", argument[1]);
+  std::fprintf(stderr, "cannot write %s/pwjoin.csv\n", first.c_str());
   return 1;
 }
