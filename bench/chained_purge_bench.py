@@ -164,7 +164,7 @@ def main() -> None:
 
 
 def draw(found: dict[str, dict[str, Run]], path: Path) -> None:
-    """Draw live rows over the run, one panel a query."""
+    """Draw live rows over the run: all of them, and below those that purge, one column a query."""
     try:
         import matplotlib
     except ImportError:
@@ -173,12 +173,16 @@ def draw(found: dict[str, dict[str, Run]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(found), figsize=(5 * len(found), 4), layout="constrained")
-    for axis, (name, runs) in zip(axes, found.items(), strict=True):
-        for mode, series in runs.items():
-            axis.plot(series.live, label=f"purge {mode}", linewidth=1)
-        axis.set(title=name, xlabel="step", ylabel="live rows", yscale="log")
-        axis.legend()
+    colours = {"off": "tab:green", "lazy": "tab:orange", "eager": "tab:blue"}
+    figure, rows = plt.subplots(2, len(found), figsize=(5 * len(found), 6.5), layout="constrained")
+    for (name, runs), column in zip(found.items(), zip(*rows, strict=True), strict=True):
+        for axis, modes in zip(column, (("off", "lazy", "eager"), ("lazy", "eager")), strict=True):
+            for mode in modes:
+                axis.plot(runs[mode].live, label=f"purge {mode}", linewidth=1, color=colours[mode])
+            axis.set(xlabel="step", ylabel="live rows", ylim=(0, None))
+        column[0].legend(loc="upper left")
+        column[0].set_title(name)
+        column[1].set_title("the two that purge, enlarged", fontsize=10)
     figure.savefig(path, dpi=110)
 
 

@@ -35,7 +35,7 @@ from streamjoin.errors import (
 from streamjoin.operator import Operator
 from streamjoin.output import Output, Stats
 from streamjoin.patterns import ANY, EMPTY, Range
-from streamjoin.plan import Plan
+from streamjoin.plan import Plan, PlanChoice
 from streamjoin.predicates import band, distance
 from streamjoin.query import Query
 from streamjoin.safety import SafetyReport, purge_plan
@@ -55,6 +55,7 @@ __all__ = [
     "Operator",
     "Output",
     "Plan",
+    "PlanChoice",
     "PunctuationViolation",
     "Query",
     "QueryError",

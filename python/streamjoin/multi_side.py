@@ -82,7 +82,7 @@ class MultiSide:
             attributes=[[number for number, _ in keys] for keys in self._keys],
             value_slots=[len(slots) for slots in self._slots],
             predicates=predicates,
-            purge=("off" if variant == "wjoin" else query.purge) if self._takes_promises else None,
+            purge=self._purge(variant) if self._takes_promises else None,
             lifespans=[unit.largest_at_most(stream.lifespan_ns) for stream in query.streams],
             implies=[self._implied(place) for place in range(len(names))],
             unordered=() if tree is None else tree.unordered,
@@ -120,6 +120,14 @@ class MultiSide:
                     f"got {given!r}"
                 )
         return [[None for _, parts in self._keys[place] for _ in parts]]
+
+    def _purge(self, variant: str) -> str:
+        """Say when promises are acted on: those that end at once, as later they could purge nothing."""
+        query = self._inputs.query
+        if variant == "wjoin":
+            return "off"
+        ends = any(stream.lifespan_ns is not None for stream in query.streams)
+        return "eager" if ends else query.purge
 
     def _together(self) -> list[list[bool]]:
         """Make one class of all columns that always come together. Return where null equals null."""

@@ -58,7 +58,7 @@ class Operator:
 
     `plan`: "cheapest" runs `query.chosen_plan`, which may be a tree of joins; "single" lets one join take all
     streams; or one of `query.plans()`. The rows are the same. A tree takes streams in arrival order, without
-    lifespans.
+    lifespans. The attribute `plan` is what was given or chosen, None for a single join.
 
     `variant`: "pwjoin" uses windows and punctuations, "wjoin" windows only, "pjoin" punctuations only
     (windows are still checked, but forget nothing). The rows of an inner join are the same; what differs is

@@ -302,7 +302,7 @@ class Script:
             except sj.QueryError as error:
                 if "window" not in str(error):  # they may contradict each other
                     raise
-        self.purge = purge
+        self.exact = purge == "eager" or any(life is not None for life in shape.lifespans)
         self.op = sj.Operator(
             self.query, schemas={f"s{i}": shape.schema(i) for i in range(shape.n)}, plan="single"
         )
@@ -334,14 +334,14 @@ class Script:
                     self.restore()
                 elif dice < 0.98 and step > steps // 2:
                     self.end(s)
-                self.look(exact=self.purge == "eager")
+                self.look(exact=self.exact)
             for s in range(self.shape.n):
                 self.end(s)
             self.look(exact=True)
             stats = self.op.stats()
             assert sum(stats.state_rows.values()) == stats.dictionary_entries == 0
         except Exception as error:
-            error.add_note(f"seed {self.seed}, {self.purge}: {self.query!r}\n" + "\n".join(self.log))
+            error.add_note(f"seed {self.seed}: {self.query!r}\n" + "\n".join(self.log))
             raise
 
     # ---- operations ----------------------------------------------------------------------------------------
@@ -432,7 +432,7 @@ class Script:
         self.log.append(f"burst s{s} {column} {values}")
         self.judge.promise(s, {column: values}, self.judge.clock[s])
         self.take(self.op.punctuate(f"s{s}", self.native({column: list(values)})), Counter())
-        self.look(exact=self.purge == "eager" or start < 0 or self.low_open)
+        self.look(exact=self.exact or start < 0 or self.low_open)
 
     def end(self, s: int) -> None:
         self.log.append(f"end s{s}")

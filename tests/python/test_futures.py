@@ -16,6 +16,7 @@ def test_exactly_the_rows_are_stored_that_a_legal_future_may_join(purge: str) ->
         Script(seed, purge=purge).play(45)
 
 
-def test_promises_that_end_purge_while_they_last() -> None:
+@pytest.mark.parametrize("purge", ["eager", "lazy"])
+def test_promises_that_end_purge_while_they_last(purge: str) -> None:
     for seed in range(CASES // 2):
-        Script(seed, lifespans=True).play(45)
+        Script(seed, purge=purge, lifespans=True).play(45)

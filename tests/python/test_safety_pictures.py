@@ -10,8 +10,9 @@ import pytest
 from random_queries import random_query
 from streamjoin.errors import StreamJoinError
 from streamjoin.query import Query
-from streamjoin.safety.drawing import BOUNDED, GROWS, Arc, Box, Diamond, draw
+from streamjoin.safety.drawing import BOUNDED, GROWS, SMALL_LETTER, UNREACHED, Arc, Box, Diamond, Label, draw
 from streamjoin.stream import Stream
+from streamjoin.windows import between
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +46,57 @@ def test_growing_states_have_another_colour_and_generalized_edges_a_diamond() ->
     assert (boxes["a"], boxes["b"]) == (GROWS, BOUNDED)
     report = figure_8().check()
     shapes = draw(report.graph, report.reached).shapes
-    assert sum(isinstance(shape, Diamond) for shape in shapes) == 1
+    assert sum(isinstance(shape, Diamond) for shape in shapes) == 2  # the edge's and the legend's
+
+
+def market() -> Query:
+    schemes: dict[str, list[str | tuple[str, ...]]] = {
+        "person": ["id"],
+        "auction": [("seller", "item")],
+        "bid": ["item"],
+        "category": [],
+    }
+    streams = [Stream(name, time="t", punctuations=columns) for name, columns in schemes.items()]
+    on = ["person.id = auction.seller", "auction.item = bid.item", "bid.bidder = person.id"]
+    on.append("auction.category = category.id")
+    return Query(streams, on, within=between("person", "bid", upper="5 s"), require_safe=False)
+
+
+def overlaps(query: Query) -> list[tuple[str, str]]:
+    """Labels that lie on each other, or on a stream, by their rectangles."""
+    report = query.check()
+    found: list[tuple[str, str]] = []
+    taken: list[tuple[str, float, float, float, float]] = []
+    for shape in draw(report.graph, report.reached).shapes:
+        if isinstance(shape, Label) and shape.align == "middle":
+            box = (shape.text, *shape.place, SMALL_LETTER * len(shape.text), 14.0)
+        elif isinstance(shape, Box) and shape.text:
+            box = (shape.text, *shape.centre, shape.width, 34.0)
+        else:
+            continue
+        text, x, y, width, height = box
+        for other, x2, y2, width2, height2 in taken:
+            if abs(x - x2) < (width + width2) / 2 and abs(y - y2) < (height + height2) / 2:
+                found.append((other, text))
+        taken.append(box)
+    return found
+
+
+def test_labels_do_not_lie_on_each_other() -> None:
+    import random
+
+    assert overlaps(market()) == overlaps(figure_8()) == overlaps(unsafe()) == []
+    rng = random.Random(82)
+    found = [overlaps(random_query(rng, streams=(2, 4))) for _ in range(200)]
+    assert sum(map(bool, found)) < 10  # where schemes abound
+
+
+def test_a_stream_that_no_other_one_reaches_is_framed_in_another_colour() -> None:
+    for query, expected in ((market(), ["category"]), (unsafe(), ["b"]), (figure_8(), [])):
+        report = query.check()
+        shapes = draw(report.graph, report.reached).shapes
+        assert [s.text for s in shapes if isinstance(s, Box) and s.text and not s.reached] == expected
+        assert (UNREACHED in report.to_svg()) == bool(expected)
 
 
 def test_windows_are_dashed() -> None:

@@ -133,3 +133,13 @@ def test_a_refused_row_is_named_and_leaves_the_bucket_as_it_was(
     with pytest.raises(error, match="'bid'"):
         bucket.apply([refused])
     assert bucket.snapshot() == before
+
+
+def test_an_unsafe_query_is_refused_before_anything_runs(spark: SparkSession) -> None:
+    frame = spark.createDataFrame([], "x long, t timestamp")
+    streams = [sj.Stream("a", time="t", punctuations=["x"]), sj.Stream("b", time="t")]
+    with pytest.raises(
+        sj.UnsafeQueryError, match=r"(?s)'a' would grow.*remedy: punctuations=\['x'\] on stream"
+    ):
+        sjs.join(sj.Query(streams, ["a.x = b.x"]), {"a": frame, "b": frame})
+    sjs.join(sj.Query(streams, ["a.x = b.x"], require_safe=False), {"a": frame, "b": frame})

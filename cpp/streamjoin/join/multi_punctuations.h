@@ -51,6 +51,7 @@ struct ImpliedPromise {
 struct PunctuationOptions {
   /// Without, the join takes no promises on values.
   bool used = false;
+  /// kLazy is for promises that last: one whose lifespan ends before rows are judged purges nothing.
   /// kOff is for measurements: promises are kept and violations counted, but nothing is purged by them.
   PurgeMode purge = PurgeMode::kEager;
   std::vector<Duration> lifespans;      // per stream; kEnd: for ever

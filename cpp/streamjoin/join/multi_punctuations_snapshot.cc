@@ -3,10 +3,30 @@
 #include "streamjoin/join/multi_punctuations.h"
 
 namespace streamjoin {
+namespace {
+
+size_t bytes_beside(const KeyPattern& pattern) {
+  size_t bytes = pattern.attributes.capacity() * sizeof(AttributePattern);
+  for (const AttributePattern& one : pattern.attributes) bytes += one.low.size() + one.high.size();
+  return bytes;
+}
+
+}  // namespace
 
 size_t MultiPunctuations::memory_bytes() const {
-  size_t bytes = witnesses_.memory_bytes();
+  size_t bytes = witnesses_.memory_bytes() + queue_.capacity() * sizeof(Queued);
   for (const StreamPromises& promises : promises_) bytes += promises.memory_bytes();
+  for (const PendingOfStream& of_stream : pending_) {
+    for (const auto& [set, by_codes] : of_stream.constants) {
+      bytes += by_codes.bucket_count() * sizeof(void*);
+      for (const auto& [codes, pending] : by_codes) {
+        bytes += 2 * sizeof(void*) + sizeof(codes) + sizeof(pending);
+        bytes += codes.capacity() * sizeof(Code) + bytes_beside(pending.pattern);
+      }
+    }
+    bytes += of_stream.others.capacity() * sizeof(Pending);
+    for (const Pending& pending : of_stream.others) bytes += bytes_beside(pending.pattern);
+  }
   return bytes;
 }
 

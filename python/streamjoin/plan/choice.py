@@ -34,7 +34,7 @@ class PlanChoice:
 
     def __str__(self) -> str:
         """Return plan and reason."""
-        return f"{self.plan or 'one join of all streams'} ({self.why})"
+        return f"{self.plan or 'one join of all streams, with require_safe=False'} ({self.why})"
 
 
 def choose_plan(query: Query) -> PlanChoice:

@@ -8,7 +8,7 @@ from os import PathLike, fspath
 from typing import Any
 
 from streamjoin.errors import StreamJoinError
-from streamjoin.safety.drawing import BOX_HEIGHT, FILL, Arc, Box, Diamond, Drawing, Label, Point
+from streamjoin.safety.drawing import BOX_HEIGHT, FILL, UNREACHED, Arc, Box, Diamond, Drawing, Label, Point
 
 DASHES = {"solid": "", "dashed": "7 4", "dotted": "2 4"}
 FONT = "DejaVu Sans, Verdana, sans-serif"
@@ -44,9 +44,10 @@ def _svg_shape(shape: Box | Arc | Diamond | Label) -> list[str]:
     if isinstance(shape, Box):
         x, y = shape.centre.x - shape.width / 2, shape.centre.y - (BOX_HEIGHT if shape.text else 14) / 2
         height = BOX_HEIGHT if shape.text else 14
+        frame, dash = (shape.colour, "") if shape.reached else (UNREACHED, ' stroke-dasharray="6 3"')
         found = [
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{shape.width:.1f}" height="{height:.1f}" rx="7" '
-            f'fill="{FILL[shape.colour]}" stroke="{shape.colour}" stroke-width="1.6"/>'
+            f'fill="{FILL[shape.colour]}" stroke="{frame}" stroke-width="1.6"{dash}/>'
         ]
         return found + ([_svg_words(shape.centre, shape.text, shape.colour, 14)] if shape.text else [])
     if isinstance(shape, Arc):
@@ -120,8 +121,9 @@ def _paint(axes: Any, shape: Box | Arc | Diamond | Label, order: int) -> None:
         style = "round,pad=0,rounding_size=7"
         colours: dict[str, Any] = {
             "facecolor": FILL[shape.colour],
-            "edgecolor": shape.colour,
+            "edgecolor": shape.colour if shape.reached else UNREACHED,
             "linewidth": 1.6,
+            "linestyle": "-" if shape.reached else (0, (4, 2)),
         }
         axes.add_patch(FancyBboxPatch(corner, shape.width, height, boxstyle=style, zorder=order, **colours))
         axes.text(

@@ -58,10 +58,10 @@ class PromiseBound:
         never = "never answer" if len(self.unanswered_by) > 1 else "never answers"
         text = f"{what} pile up: {partners} {never} them; a lifespan on {self.stream!r} bounds them"
         if self.harmless:
-            return f"{text}, any will do, as rows of {partners} also leave by time"
+            return f"{text}: any will do, as rows of {partners} also leave by time"
         if self.needed_ns is not None:
-            return f"{text}, of {format_duration(self.needed_ns)} or more"
-        return f"{text}, as long as rows of {partners} with a punctuated value may still come"
+            return f"{text}: of {format_duration(self.needed_ns)} or more"
+        return f"{text}: as long as rows of {partners} with a punctuated value may still come"
 
 
 def promise_bounds(graph: JoinGraph) -> tuple[PromiseBound, ...]:
