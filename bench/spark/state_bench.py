@@ -87,11 +87,17 @@ def rebuild(rows: int) -> tuple[float, float, int]:
     join = processor(window)
     tester = TwsTester(join)
     sent: list[list[bytes]] = []
-    while True:  # until a snapshot is about to take the place of an older one: the log is longest then
+    while (
+        True
+    ):  # until the next micro-batch would bring the last piece of a snapshot: the log is longest then
         sent.append(micro_batch(rng, rows, 4 * window * rows, len(sent)))
         out = tester.testInPandas(0, pd.DataFrame({"frame": sent[-1]}))
         head = head_of(tester)
-        if head.pieces and head.next_bytes >= 0.8 * head.snapshot_bytes and head.next_pieces:
+        if (
+            head.pieces
+            and head.next_pieces
+            and head.next_bytes + 2 * sum(map(len, sent[-1])) >= head.snapshot_bytes
+        ):
             break
     stored = head.next_segment - head.first_segment
     held = rows_held(out)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
-from feed import Feed, auction_query
+from feed import SHORT_LIVED, Feed, auction_query
 from pyspark.sql import SparkSession
 
 
@@ -47,11 +47,17 @@ def main() -> None:
     spark = (
         SparkSession.builder.master("local-cluster[2,1,1024]")
         .config("spark.ui.enabled", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .config("spark.executor.extraJavaOptions", "-XX:TieredStopAtLevel=1")
+        .config("spark.driver.extraJavaOptions", SHORT_LIVED)
+        .config("spark.executor.extraJavaOptions", SHORT_LIVED)
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
+        # Nobody waits for what does not come back: a partition goes to the executor that is left at once.
+        .config("spark.locality.wait", "0s")
+        .config("spark.shuffle.io.maxRetries", "1")
+        .config("spark.shuffle.io.retryWait", "100ms")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.executorEnv.PYTHONPATH", os.pathsep.join([here, *filter(None, sys.path)]))

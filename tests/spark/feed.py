@@ -24,6 +24,7 @@ CLOSING = pa.schema([("item", pa.int64()), ("placed", pa.timestamp("us", "UTC"))
 SCHEMAS = {"auction": AUCTION, "bid": BID, "closing": CLOSING}
 WINDOW = 40  # seconds
 SECOND = 1_000_000
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # of a JVM for a few small queries
 
 Batch = dict[str, list[tuple[Any, ...]]]
 

@@ -98,9 +98,5 @@ def test_a_bad_row_stops_the_query_which_goes_on_after_repair(spark: SparkSessio
     with pytest.raises(StreamingQueryException, match="stream 'bid', time column 'placed': expected a time"):
         feed.run(feed.join(auction_query(), buckets=2))
     feed.resend({**batches[1], "bid": good})
-    with pytest.raises(StreamingQueryException, match="it was made with buckets=2, got buckets=3"):
-        feed.run(feed.join(auction_query(), buckets=3))
-    with pytest.raises(StreamingQueryException, match="it was made by another query"):
-        feed.run(feed.join(auction_query(late="insert"), buckets=2))
     feed.run(feed.join(auction_query(), buckets=2))
     assert feed.results() == nested_loops(batches)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -149,6 +150,21 @@ def test_the_store_shrinks_when_the_rows_are_dead() -> None:
         run(committed, {"auction": [(1, "x", later)], "bid": [(2, 1, later)]})
     after = head_of(committed)
     assert after.snapshot_bytes + after.log_bytes < (before.snapshot_bytes + before.log_bytes) / 4
+
+
+def test_a_checkpoint_of_another_query_or_number_of_buckets_is_refused() -> None:
+    """Bucket 0 has the same key however many there are: it meets its old state."""
+    committed = new_tester()
+    batch = auction_batches(seed=17, batches=1)[0]
+    run(committed, batch)
+    for other, expected in (
+        (replace(layout(), buckets=3), "it was made with buckets=1, got buckets=3; pass buckets=1"),
+        (layout(late="insert"), "it was made by another query"),
+    ):
+        stranger = TwsTester(JoinProcessor(other, min_log_bytes=0))
+        stranger.updateValueState("head", 0, (head_of(committed).text(),))
+        with pytest.raises(sj.SnapshotError, match=expected):
+            run(stranger, batch)
 
 
 def test_a_damaged_checkpoint_is_an_error() -> None:
