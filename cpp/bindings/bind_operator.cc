@@ -75,13 +75,25 @@ std::unique_ptr<BinaryOperator> make_operator(const std::string& how, std::optio
   return std::make_unique<BinaryOperator>(std::move(options));
 }
 
+/// Before which rows, at which times, of which keys.
+using PromisedArrays = std::tuple<Times, Times, std::vector<KeyArrays>>;
+
 Output push(BinaryOperator& self, int side, uint32_t batch, const Times& times,
-            const std::vector<KeyArrays>& keys, const std::optional<py::function>& predicate) {
+            const std::vector<KeyArrays>& keys, const std::optional<py::function>& predicate,
+            const std::optional<PromisedArrays>& punctuations) {
   const std::vector<KeyColumn> columns = to_key_columns(keys, self.key_types());
+  std::vector<KeyColumn> promised_columns;
+  PromisedKeys promised;
+  if (punctuations) {
+    const auto& [before, promised_times, promised_keys] = *punctuations;
+    promised_columns = to_key_columns(promised_keys, self.key_types());
+    promised = {flat<int64_t>(before), flat<Time>(promised_times), promised_columns};
+  }
   std::optional<PythonPredicate> asked;
   if (predicate) asked.emplace(*predicate);
   const py::gil_scoped_release released;
-  return self.push(static_cast<Side>(side), batch, flat<Time>(times), columns, asked ? &*asked : nullptr);
+  return self.push(static_cast<Side>(side), batch, flat<Time>(times), columns, asked ? &*asked : nullptr,
+                   promised);
 }
 
 Output punctuate(BinaryOperator& self, int side,
@@ -142,7 +154,8 @@ void register_operator(py::module_& module) {
       .def(py::init(&make_operator), py::kw_only(), "how"_a, "lower"_a, "upper"_a, "late"_a, "on_violation"_a,
            "implies"_a, "lifespans"_a, "key_types"_a, "null_safe"_a, "use_windows"_a = true,
            "use_punctuations"_a = true, "disorder"_a = py::none(), "predicate"_a = py::none())
-      .def("push", &push, doc::kPush, "side"_a, "batch"_a, "times"_a, "keys"_a, "predicate"_a = py::none())
+      .def("push", &push, doc::kPush, "side"_a, "batch"_a, "times"_a, "keys"_a, "predicate"_a = py::none(),
+           "punctuations"_a = py::none())
       .def("punctuate", &punctuate, doc::kPunctuate, "side"_a, "patterns"_a, "time"_a = py::none())
       .def(
           "advance",

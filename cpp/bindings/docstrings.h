@@ -9,7 +9,8 @@ inline constexpr const char* kOperator =
 inline constexpr const char* kPush =
     "Joins the rows of a batch. keys: one (values, offsets, valid) per join attribute. predicate: called "
     "with candidate rows, returns "
-    "a mask.";
+    "a mask. punctuations: (before, times, keys), promises of keys in front of rows; the smallest time: none "
+    "is known.";
 inline constexpr const char* kPunctuate =
     "No row that matches one of the patterns comes any more. A pattern has per attribute None (*), (value,) "
     "for a constant, (low, high) for a range whose None "

@@ -126,6 +126,7 @@ class BinaryOperator:
         times: NDArray[np.int64],
         keys: Sequence[_KeyColumn],
         predicate: Callable[[_RowRefs], NDArray[np.uint8]] | None = None,
+        punctuations: tuple[NDArray[np.int64], NDArray[np.int64], Sequence[_KeyColumn]] | None = None,
     ) -> Output: ...
     def punctuate(
         self, side: int, patterns: Sequence[Sequence[_AttributePattern]], time: int | None = None

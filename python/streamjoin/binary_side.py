@@ -14,8 +14,9 @@ from streamjoin.bound_predicate import bound_predicate
 from streamjoin.disorder_options import disorder_options
 from streamjoin.errors import QueryError
 from streamjoin.inputs import Inputs
-from streamjoin.keys import KeyAttribute
+from streamjoin.keys import KeyAttribute, NativeColumn
 from streamjoin.native_patterns import NativePattern, native_patterns
+from streamjoin.promised_keys import PromisedKeys
 from streamjoin.results import OutputAttribute
 from streamjoin.rows import RowStore
 
@@ -57,16 +58,24 @@ class BinarySide:
         )
 
     def push(
-        self, side: int, number: int, rows: pa.RecordBatch, times: npt.NDArray[np.int64]
+        self,
+        side: int,
+        number: int,
+        rows: pa.RecordBatch,
+        times: npt.NDArray[np.int64],
+        promised: PromisedKeys | None = None,
     ) -> _core.Output:
-        """Join the rows of a stored batch."""
-        keys = [
-            attribute.native(
-                rows.column(column), what=f"stream {self._inputs.names[side]!r}, column {column!r}"
-            )
+        """Join the rows of a stored batch, and take the punctuations between them."""
+        keys = self.native_keys(side, rows, what=f"stream {self._inputs.names[side]!r}")
+        predicate = self._predicate if self._disorder is None else None
+        return self.core.push(side, number, times, keys, predicate, promised)
+
+    def native_keys(self, side: int, rows: pa.RecordBatch, *, what: str) -> list[NativeColumn]:
+        """Return the key columns of a batch as the core reads them."""
+        return [
+            attribute.native(rows.column(column), what=f"{what}, column {column!r}")
             for attribute, column in zip(self._attributes, self.key_columns[side], strict=True)
         ]
-        return self.core.push(side, number, times, keys, self._predicate if self._disorder is None else None)
 
     def native_patterns(self, side: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
         """Return one native pattern per combination of listed values."""

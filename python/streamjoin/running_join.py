@@ -24,6 +24,7 @@ from streamjoin.inputs import Inputs
 from streamjoin.multi_side import MultiSide, PartOfTree
 from streamjoin.native_patterns import NativePattern
 from streamjoin.output import Output, Stats
+from streamjoin.promised_keys import PromisedKeys, not_with_rows, promised_keys
 from streamjoin.results import ResultTables
 from streamjoin.rows import RowStore
 
@@ -58,13 +59,19 @@ class RunningJoin:
         by_wall = policy.idle_clock == "wall" and policy.idle_after is not None
         self._wall_clock = WallClock(inputs.unit) if by_wall else None
 
-    def push(self, place: int, rows: pa.RecordBatch, times: Times) -> Output:
-        """Join the rows of a batch."""
+    def push(
+        self, place: int, rows: pa.RecordBatch, times: Times, promised: PromisedKeys | None = None
+    ) -> Output:
+        """Join the rows of a batch, and take the punctuations between them."""
         store = self.stores[place]
         number = store.put(rows)
         try:
             self._look_at_clock()
-            native = self.side.push(place, number, rows, times)
+            if promised is None:
+                native: _core.Output | _core.MultiOutput = self.side.push(place, number, rows, times)
+            else:
+                assert isinstance(self.side, BinarySide)
+                native = self.side.push(place, number, rows, times, promised)
         except BaseException as error:
             if not self.core.took_batch():
                 store.drop(number)
@@ -94,6 +101,13 @@ class RunningJoin:
             raise self.inputs.refusal(place, rows, times, columns, error.args) from None
         finally:
             store.drop(number)
+
+    def promised(self, place: int, punctuations: Any, times: Times) -> PromisedKeys:
+        """Return punctuations that come with rows at `times`; DataError if they do not fit."""
+        side = self.side
+        if isinstance(side, BinarySide) and side.key_columns[place] and self.core.disorder() is None:
+            return promised_keys(self.inputs, place, side, punctuations, times)
+        raise not_with_rows(self.names[place])
 
     def patterns(self, place: int, pattern: Mapping[str, Any]) -> list[NativePattern]:
         """Return a pattern as the native join takes it; DataError if it does not fit."""

@@ -124,8 +124,6 @@ def _clamped(value: int) -> int | None:
 
 
 def _exact(time: Any) -> Any:
-    above_seconds = ("Y", "M", "W", "D", "h", "m")
-    coarse = isinstance(time, np.datetime64) and np.datetime_data(time.dtype)[0] in above_seconds
     if hasattr(time, "to_datetime64"):
         time = time.to_datetime64()
     coarse = isinstance(time, np.datetime64) and np.datetime_data(time.dtype)[0] in (

@@ -155,12 +155,22 @@ class Script {
       keys.append(key, null);
       rows_[side][{batch, static_cast<uint32_t>(i)}] = {times.back(), key, null};
     }
+    KeyColumns promised(kind_);
+    std::vector<int64_t> promised_before;
+    std::vector<Time> promised_times;
+    for (int row = 0; choices_.one_in(3) && row <= rows; row += choices_.below(4)) {
+      promised_before.push_back(row);
+      promised_times.push_back(choices_.one_in(3) ? kBeginning : clock_[side]);
+      promised.append(choices_.below(kKeys), choices_.one_in(10));
+    }
+    const std::vector<KeyColumn> promised_keys = promised.columns();
     Asked predicate(*this, choices_.one_in(4));
     const bool ask = choices_.one_in(3);
     const bool compare = choices_.one_in(8);
     const std::string before = compare ? picture() : "";
     try {
-      check(operator_->push(side, batch, times, keys.columns(), ask ? &predicate : nullptr));
+      check(operator_->push(side, batch, times, keys.columns(), ask ? &predicate : nullptr,
+                            {promised_before, promised_times, promised_keys}));
     } catch (const RefusedBatch&) {
       require(!compare || picture() == before, "a refused batch has changed the operator");
     } catch (const Refusal&) {

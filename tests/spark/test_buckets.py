@@ -80,6 +80,26 @@ def test_rows_within_the_slack_are_not_cut_off_by_other_buckets(seed: int) -> No
     assert buckets.found == nested_loops(batches, "left")
 
 
+@pytest.mark.parametrize("how", ["inner", "left"])
+@pytest.mark.parametrize("seed", range(3))
+def test_promises_of_whole_keys_go_in_as_tables(seed: int, how: str) -> None:
+    batches = auction_batches(seed=seed, batches=4)
+    layout = new_layout(auction_query(how=how), (AUCTION, BID), {"bid": ("item",)})
+    buckets = Buckets(layout)
+    for batch in batches:
+        frames = [*packed(packing.pack_rows(layout, 0), batch["auction"], AUCTION)]
+        frames += packed(packing.pack_rows(layout, 1), batch["bid"], BID)
+        frames += packed(packing.pack_punctuations(layout, 1), batch["closing"], CLOSING)
+        buckets.send(frames)
+    promised = sum(bucket.operator.stats().punctuations_in["bid"] for bucket in buckets.held.values())
+    assert promised == sum(len(batch["closing"]) for batch in batches)
+    for bucket in buckets.held.values():
+        for table in bucket.finish():
+            columns = [c.cast(pa.int64()) if pa.types.is_timestamp(c.type) else c for c in table.columns]
+            buckets.found.update(zip(*(column.to_pylist() for column in columns), strict=True))
+    assert buckets.found == nested_loops(batches, how)
+
+
 @pytest.mark.parametrize("seed", range(2))
 def test_ten_streams_are_joined_in_buckets(seed: int) -> None:
     rng = random.Random(seed)

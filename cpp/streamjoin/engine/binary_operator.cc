@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "streamjoin/base/check.h"
+
 namespace streamjoin {
 namespace {
 
@@ -38,7 +40,9 @@ BinaryOperator::BinaryOperator(OperatorOptions options)
 }
 
 Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> times,
-                            std::span<const KeyColumn> keys, Predicate* predicate) {
+                            std::span<const KeyColumn> keys, Predicate* predicate,
+                            const PromisedKeys& promised) {
+  check_promised(promised, times.size());
   Results results;
   expire_patterns();
   null_keys_.clear();
@@ -50,15 +54,42 @@ Output BinaryOperator::push(Side side, uint32_t batch, std::span<const Time> tim
   }
   const uint8_t* null_keys = may_be_null ? null_keys_.data() : nullptr;
   if (disorder_) return push_disordered(side, batch, times, keys, null_keys);
-  if (keys_.direct()) {
-    const std::span<const Code> codes(static_cast<const Code*>(keys[0].values), times.size());
-    join_->push(side, {batch, times, codes, null_keys}, predicate, results);
+  Time clock = join_->clock(side);
+  if (promised.size() > 0 && !times.empty()) clock = std::max(clock, *std::ranges::max_element(times));
+  const auto push = [&](std::span<const Code> codes, std::span<const Code> promised_codes) {
+    order_promised(promised, promised_codes, clock);
+    join_->push(side, {batch, times, codes, null_keys, nullptr, punctuations_}, predicate, results);
+    join_->counters(side).punctuations_in += promised.size();
     return finish_call(std::move(results));
-  }
+  };
+  const auto integers = [](std::span<const KeyColumn> columns, size_t size) {
+    return size == 0 ? std::span<const Code>() : std::span(static_cast<const Code*>(columns[0].values), size);
+  };
+  if (keys_.direct()) return push(integers(keys, times.size()), integers(promised.keys, promised.size()));
   HeldCodes held(keys_, *join_, codes_);
+  HeldCodes held_promised(keys_, *join_, promised_codes_);
   keys_.codes_of(keys, times.size(), *join_, codes_);
-  join_->push(side, {batch, times, codes_, null_keys}, predicate, results);
-  return finish_call(std::move(results));
+  if (promised.size() > 0) keys_.codes_of(promised.keys, promised.size(), *join_, promised_codes_);
+  return push(codes_, promised_codes_);
+}
+
+void BinaryOperator::check_promised(const PromisedKeys& promised, size_t rows) const {
+  if (promised.size() == 0) return;
+  if (disorder_) throw UsageError("streams out of order take punctuations in calls of their own");
+  if (promised.times.size() != promised.size() || !std::ranges::is_sorted(promised.before) ||
+      promised.before.front() < 0 || static_cast<size_t>(promised.before.back()) > rows)
+    throw UsageError("punctuations must be in the order of their rows, each with its time");
+}
+
+void BinaryOperator::order_promised(const PromisedKeys& promised, std::span<const Code> codes,
+                                    Time time_of_none) {
+  punctuations_.clear();
+  for (size_t i = 0; i < promised.size(); ++i) {
+    if (keys_.direct() && promised.keys[0].is_null(i)) continue;  // null keys match nothing anyway
+    const Time time = promised.times[i];
+    punctuations_.push_back(
+        {static_cast<size_t>(promised.before[i]), codes[i], time == kBeginning ? time_of_none : time});
+  }
 }
 
 Output BinaryOperator::advance(Side side, Time time) {
@@ -90,10 +121,25 @@ Output BinaryOperator::punctuate(Side side, std::vector<KeyPattern> patterns, Ti
 
 void BinaryOperator::apply(Side side, std::vector<KeyPattern> patterns, Time time, Results& results) {
   expire_patterns();
-  for (KeyPattern& pattern : patterns) {
-    pattern.normalise();
+  for (KeyPattern& pattern : patterns) pattern.normalise();
+  if (apply_integers(side, patterns, time, results)) return;
+  for (const KeyPattern& pattern : patterns) {
     if (!pattern.is_empty()) punctuate_one(side, pattern, time, results);
   }
+}
+
+// A list of values goes to the join at once: it fetches ahead what it knows of them.
+bool BinaryOperator::apply_integers(Side side, std::span<const KeyPattern> patterns, Time time,
+                                    Results& results) {
+  if (!keys_.direct() || patterns.size() < 2 || !std::ranges::all_of(patterns, &KeyPattern::is_constant))
+    return false;
+  punctuations_.clear();
+  for (const KeyPattern& pattern : patterns) {
+    const std::string& value = pattern.attributes[0].low;
+    if (!is_null(value)) punctuations_.push_back({0, decode_integer(value), time});
+  }
+  join_->push(side, {.number = 0, .times = {}, .keys = {}, .punctuations = punctuations_}, nullptr, results);
+  return true;
 }
 
 void BinaryOperator::punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results) {

@@ -34,6 +34,16 @@ struct OperatorOptions {
   std::shared_ptr<Predicate> waiting_predicate = nullptr;
 };
 
+/// Punctuations of single keys that come with a batch of rows, as columns: promise i stands in front of row
+/// `before[i]`, behind all rows if that is their number; `before` ascends. A time of kBeginning means behind
+/// all rows, at the clock they leave.
+struct PromisedKeys {
+  std::span<const int64_t> before;
+  std::span<const Time> times;
+  std::span<const KeyColumn> keys;
+  size_t size() const { return before.size(); }
+};
+
 struct OperatorStats {
   std::array<SideCounters, 2> counters;
   std::array<uint64_t, 2> state_rows{};
@@ -51,9 +61,10 @@ class BinaryOperator {
  public:
   explicit BinaryOperator(OperatorOptions options);
 
-  /// Joins the rows of a batch. Throws RefusedBatch under an error policy, and whatever the predicate throws.
+  /// Joins the rows of a batch, and takes the punctuations between them. Throws RefusedBatch under an error
+  /// policy, and whatever the predicate throws. Streams out of order take punctuations in calls of their own.
   Output push(Side side, uint32_t batch, std::span<const Time> times, std::span<const KeyColumn> keys,
-              Predicate* predicate);
+              Predicate* predicate, const PromisedKeys& promised = {});
   /// No row of `side` that matches one of the patterns comes any more; `time` is kBeginning if the source
   /// knows none.
   Output punctuate(Side side, std::vector<KeyPattern> patterns, Time time);
@@ -114,7 +125,10 @@ class BinaryOperator {
   Output give_out();
   void save_waiting(ArchiveWriter& out);
   void load_waiting(ArchiveReader& in);
+  void check_promised(const PromisedKeys& promised, size_t rows) const;
+  void order_promised(const PromisedKeys& promised, std::span<const Code> codes, Time time_of_none);
   void apply(Side side, std::vector<KeyPattern> patterns, Time time, Results& results);
+  bool apply_integers(Side side, std::span<const KeyPattern> patterns, Time time, Results& results);
   void punctuate_one(Side side, const KeyPattern& pattern, Time time, Results& results);
   void punctuate_direct(Side side, const AttributePattern& pattern, Time time, Results& results);
   void punctuate_keys(Side side, const KeyPattern& pattern, Time time, Results& results);
@@ -133,6 +147,8 @@ class BinaryOperator {
   std::vector<PropagatedPattern> propagated_;
   std::array<uint64_t, kPropagationKinds> patterns_out_{};
   std::vector<Code> codes_;
+  std::vector<Code> promised_codes_;
+  std::vector<KeyPunctuation> punctuations_;
   std::vector<uint8_t> null_keys_;
   std::shared_ptr<Ordered> ordered_;  // shared, for only one source knows the type
   std::unique_ptr<DisorderInput> disorder_;

@@ -114,12 +114,15 @@ class Bucket:
         return [self.operator.push(stream.name, fitted(table, self._layout.schemas[place]))]
 
     def punctuate(self, place: int, tables: list[pa.Table]) -> list[sj.Output]:
-        """Apply punctuations in time order; values of one time together."""
+        """Apply punctuations in time order; all at once, or at least values of one time together."""
         if not tables:
             return []
         stream = self._streams[place]
         columns = self._layout.punctuation_columns[stream.name]
         table = pa.concat_tables(tables)
+        if self._takes_tables(place, columns):
+            none = self._layout.schemas[place].empty_table()
+            return [self.operator.push(stream.name, none, punctuations=table)]
         if stream.time in table.schema.names:
             table = table.take(pc.sort_indices(table.column(stream.time)))
             times = table.column(stream.time)
@@ -144,6 +147,14 @@ class Bucket:
                 )
             )
         return outputs
+
+    def _takes_tables(self, place: int, columns: tuple[str, ...]) -> bool:
+        """Say whether punctuations may come as a table: they name whole keys of two streams."""
+        query = self._layout.query
+        in_order = isinstance(query.disorder, sj.InOrder) and query.chosen_algorithm.binary
+        name = self._streams[place].name
+        keys = {ref.column for e in query.equalities for ref in (e.left, e.right) if ref.stream == name}
+        return in_order and keys == set(columns)
 
     def _true_of_all(self, punctuations: pa.Table) -> pa.Table:
         """Keep the punctuations that hold for the whole join: of a key that is in this bucket."""

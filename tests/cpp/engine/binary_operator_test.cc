@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fresh_seed.h"
+#include "streamjoin/base/check.h"
 #include "streamjoin/base/hash.h"
 
 namespace streamjoin {
@@ -38,10 +39,17 @@ KeyPattern constant(std::string bytes) {
   return {{AttributePattern::constant(std::move(bytes))}};
 }
 
+struct Promised {
+  std::vector<int64_t> before;
+  std::vector<Time> times;
+  std::vector<int64_t> keys;
+};
+
 Output push(BinaryOperator& op, Side side, uint32_t batch, const std::vector<Time>& times,
-            const std::vector<int64_t>& keys) {
+            const std::vector<int64_t>& keys, const Promised& promised = {}) {
   const std::vector<KeyColumn> columns = {{{AttributeKind::kInteger}, keys.data()}};
-  return op.push(side, batch, times, columns, nullptr);
+  const std::vector<KeyColumn> promised_columns = {{{AttributeKind::kInteger}, promised.keys.data()}};
+  return op.push(side, batch, times, columns, nullptr, {promised.before, promised.times, promised_columns});
 }
 
 Output push_text(BinaryOperator& op, Side side, uint32_t batch, Time time,
@@ -101,9 +109,17 @@ TEST(BinaryOperator, KeysInADictionaryGiveWhatKeysThatAreTheirOwnCodesGive) {
           times.push_back(clock[side] - static_cast<Time>(below(6) == 0 ? below(8) : 0));
           keys.push_back(key());
         }
-        expect_same(push(direct, side, step, times, keys), push(interned, side, step, times, keys));
+        Promised promised;
+        for (size_t row = 0; row <= times.size() && below(2) == 0; row += 1 + below(4)) {
+          promised.before.push_back(static_cast<int64_t>(row));
+          promised.times.push_back(below(4) == 0 ? kBeginning : clock[side]);
+          promised.keys.push_back(key());
+        }
+        expect_same(push(direct, side, step, times, keys, promised),
+                    push(interned, side, step, times, keys, promised));
       } else if (below(3) > 0) {
-        const std::vector<KeyPattern> patterns(below(4) > 0, constant(encoded(key())));
+        std::vector<KeyPattern> patterns;
+        for (size_t count = below(4); count > 0; --count) patterns.push_back(constant(encoded(key())));
         expect_same(direct.punctuate(side, patterns, clock[side]),
                     interned.punctuate(side, patterns, clock[side]));
       } else {
@@ -118,6 +134,28 @@ TEST(BinaryOperator, KeysInADictionaryGiveWhatKeysThatAreTheirOwnCodesGive) {
     expect_same(direct.finish(), interned.finish());
     ASSERT_EQ(interned.stats().dictionary_entries, 0u);
     if (HasFailure()) return;
+  }
+}
+
+TEST(BinaryOperator, PunctuationsWithRowsStandBetweenThem) {
+  for (const bool interned : {false, true}) {
+    BinaryOperator op(with_integer_keys({}, interned));
+    push(op, kRight, 1, {1, 1}, {7, 8});
+    // 7 is promised away behind the first row, 8 behind all: at time 5, since none is known.
+    const Output output =
+        push(op, kLeft, 1, {2, 5, 5}, {7, 7, 8}, {{1, 3, 3}, {3, kBeginning, 4}, {7, 8, 99}});
+    ASSERT_EQ(output.rows.size(), 2u);
+    EXPECT_EQ(output.rows[0].left.row, 0u);
+    EXPECT_EQ(output.rows[1].left.row, 2u);
+    ASSERT_EQ(output.violations.size(), 1u);
+    EXPECT_EQ(output.violations[0].row.row, 1u);
+    EXPECT_EQ(output.punctuations.times, std::vector<Time>({4}));  // of 99; the others have rows on the left
+    EXPECT_EQ(op.live_rows(kRight), 0u);
+    EXPECT_EQ(op.stats().counters[kLeft].punctuations_in, 3u);
+    EXPECT_THROW(push(op, kLeft, 2, {6}, {1}, {{2}, {6}, {1}}), UsageError);
+    EXPECT_THROW(push(op, kLeft, 2, {6}, {1}, {{1, 0}, {6, 6}, {1, 1}}), UsageError);
+    EXPECT_THROW(push(op, kLeft, 2, {6}, {1}, {{-1}, {6}, {1}}), UsageError);
+    EXPECT_EQ(op.validate(), "");
   }
 }
 
