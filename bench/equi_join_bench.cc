@@ -22,40 +22,11 @@ constexpr uint64_t kKeys = 5000;
 constexpr size_t kRowsEach = 15'000;
 constexpr size_t kLongRun = 60'000;
 
-class BinaryRun {
- public:
-  BinaryRun() : join_(within(kWindow), nullptr) {}
-
-  size_t push(std::span<const TimedRow> rows) {
-    times_.clear();
-    keys_.clear();
-    for (const TimedRow& row : rows) {
-      times_.push_back(row.time);
-      keys_.push_back(row.key);
-    }
-    results_.rows.clear();
-    const Side side = rows[0].stream == 0 ? kLeft : kRight;
-    join_.push(side, {.number = rows[0].row, .times = times_, .keys = keys_}, nullptr, results_);
-    return results_.rows.size();
-  }
-
- private:
-  BinaryJoin join_;
-  std::vector<Time> times_;
-  std::vector<Code> keys_;
-  Results results_;
-};
-
 std::vector<TimedRow> rows_of(size_t streams, size_t rows_each) {
   return in_slices(
       make_streams(
           {.rates = std::vector(streams, kRate), .rows_each = rows_each, .seconds = 0, .keys = kKeys}),
       kSlice);
-}
-
-RunTimes run_hash(size_t streams, std::span<const TimedRow> rows) {
-  if (streams == 2) return run_rows(BinaryRun(), rows);
-  return run_rows(OperatorRun(MultiAlgorithm::kHash, {one_window(streams, kWindow)}), rows);
 }
 
 void equi_join(benchmark::State& state) {
@@ -67,7 +38,7 @@ void equi_join(benchmark::State& state) {
   Samples hash_vs_loop, hash_growth, loop_vs_ripple, merge_vs_ripple, hash_vs_x, hash_us;
   size_t results = 0;
   for (auto _ : state) {
-    const RunTimes hash = run_hash(streams, rows);
+    const RunTimes hash = run_hash(streams, kWindow, rows);
     const RunTimes x_join = run_x_join(streams, older, rows);
     const RunTimes loop = run_rows(OperatorRun(MultiAlgorithm::kNestedLoop, windows), rows);
     const RunTimes ripple = run_ripple_join(streams, older, rows);
@@ -77,7 +48,7 @@ void equi_join(benchmark::State& state) {
       require(run.results, ripple.results, "results of the ripple join");
     state.SetIterationTime(hash.seconds());
     hash_vs_loop.add(loop.seconds() / hash.seconds());
-    hash_growth.add(run_hash(streams, long_run).growth());
+    hash_growth.add(run_hash(streams, kWindow, long_run).growth());
     loop_vs_ripple.add(ripple.seconds() / loop.seconds());
     merge_vs_ripple.add(ripple.seconds() / merge.seconds());
     hash_vs_x.add(x_join.seconds() / hash.seconds());

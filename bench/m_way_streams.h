@@ -144,6 +144,31 @@ class OperatorRun {
   MultiResults results_;
 };
 
+/// BinaryJoin, which hash is of two streams.
+class BinaryRun {
+ public:
+  explicit BinaryRun(Duration window) : join_(within(window), nullptr) {}
+
+  size_t push(std::span<const TimedRow> rows) {
+    times_.clear();
+    keys_.clear();
+    for (const TimedRow& row : rows) {
+      times_.push_back(row.time);
+      keys_.push_back(row.key);
+    }
+    results_.rows.clear();
+    const Side side = rows[0].stream == 0 ? kLeft : kRight;
+    join_.push(side, {.number = rows[0].row, .times = times_, .keys = keys_}, nullptr, results_);
+    return results_.rows.size();
+  }
+
+ private:
+  BinaryJoin join_;
+  std::vector<Time> times_;
+  std::vector<Code> keys_;
+  Results results_;
+};
+
 /// What a run took: processor seconds of each stretch of rows, and the results of all.
 struct RunTimes {
   std::vector<double> stretches;
@@ -183,6 +208,12 @@ RunTimes run_rows(Join&& join, std::span<const TimedRow> rows, size_t stretch = 
     }));
   }
   return times;
+}
+
+/// A hash join of one key and one window as `Operator` runs it.
+inline RunTimes run_hash(size_t streams, Duration window, std::span<const TimedRow> rows) {
+  if (streams == 2) return run_rows(BinaryRun(window), rows);
+  return run_rows(OperatorRun(MultiAlgorithm::kHash, {one_window(streams, window)}), rows);
 }
 
 }  // namespace streamjoin::bench

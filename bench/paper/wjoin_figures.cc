@@ -73,7 +73,7 @@ void figures_7_and_8(FigureFiles& files) {
     const RunTimes loop = of(MultiAlgorithm::kNestedLoop, windows, rows);
     const RunTimes merge = of(MultiAlgorithm::kMergeGca, windows, rows);
     const RunTimes ripple = repeated([&] { return run_ripple_join(streams, older, rows); });
-    const RunTimes hash = of(MultiAlgorithm::kHash, windows, rows);
+    const RunTimes hash = repeated([&] { return run_hash(streams, kWindow, rows); });
     const RunTimes x_join = repeated([&] { return run_x_join(streams, older, rows); });
     for (const RunTimes& run : {merge, ripple, hash, x_join}) same(run, loop);
     draw(files, "7", streams_of("NLW-join", streams), loop);

@@ -11,8 +11,8 @@
 |                        | intermediate result of its other side; these are stored (NLW-join as published)  |
 
 `merge` stands for the better of its two filters: they are the same where all streams have one largest bound,
-and where they differ LCA looks at fewer rows. Two streams joined on values run in the binary operator, which
-also takes punctuations on values.
+and where they differ LCA looks at fewer rows and lets them go earlier. Two streams joined on values run in
+the binary operator, which also takes punctuations on values.
 
 Rates decide where streams declare them. With equalities, a new row's period may hold so few rows of every
 other stream that looking at them all is cheaper than keeping indexes; then the sweep is chosen. Without

@@ -168,7 +168,7 @@ void MultiJoin::store(size_t stream, const StreamBatch& batch, std::span<const A
   if (pipeline_ != nullptr) stored_.assign(batch.times.size(), kNoNode);
   keys_.resize(batch.keys.size());
   values_.resize(batch.values.size());
-  for (size_t position = 0; position < keys_.size() && state.indexed(); ++position) {
+  for (size_t position = 0; position < keys_.size() && state.indexed() && !state.is_cached(); ++position) {
     for (const Admitted& row : admitted) state.prefetch_key(position, batch.keys[position][row.row]);
     for (const Admitted& row : admitted) state.prefetch_list(position, batch.keys[position][row.row]);
   }
@@ -241,15 +241,19 @@ void MultiJoin::raise_clock(size_t stream, Time clock) {
   }
 }
 
+// Of two streams a row goes with the clock of the other, and no oldest row is past that.
 bool MultiJoin::drops_early() const {
   const bool merges =
       options_.algorithm == MultiAlgorithm::kMergeGca || options_.algorithm == MultiAlgorithm::kMergeLca;
-  return merges && options_.late != LatePolicy::kInsert && !options_.rows_come_behind &&
-         punctuations_ == nullptr;
+  return merges && streams() > 2 && options_.late != LatePolicy::kInsert && !options_.rows_come_behind &&
+         options_.unordered.empty() && punctuations_ == nullptr;
 }
 
-// What goes may be what another row waited for, so until nothing goes.
+// What goes may be what another row waited for, so until nothing goes. GCA knows one window alone, the widest
+// of all.
 void MultiJoin::drop_what_was_left_behind() {
+  const bool global = options_.algorithm == MultiAlgorithm::kMergeGca;
+  const Duration widest = matrix_.widest();
   for (bool again = true; again;) {
     again = false;
     for (size_t stream = 0; stream < streams(); ++stream) {
@@ -260,7 +264,8 @@ void MultiJoin::drop_what_was_left_behind() {
         if (other == stream) continue;
         const std::span<const StreamState::Timed> others = states_[other]->all();
         const Time oldest = others.empty() ? clocks_[other] : others.front().time;
-        limit = std::max(limit, matrix_.unreachable_before(stream, other, oldest));
+        const Duration reach = global ? widest : matrix_.hull(stream, other);
+        limit = std::max(limit, WindowMatrix::unreachable_before(reach, oldest));
       }
       if (rows.front().time >= limit) continue;
       counters_[stream].invalidated += states_[stream]->invalidate_before(limit);

@@ -12,9 +12,9 @@
 // forgotten before it.
 //
 // Merge, mode 1: where no row can come behind a clock, a row also goes once one stream has left it behind:
-// when the oldest row of j, or its clock if it stores none, is past time + upper(i, j). Rows that are left
-// begin with the first that may be part of a result. Otherwise they stay, for a late row may need them; the
-// sweep then passes over them.
+// when the oldest row of j, or its clock if it stores none, is past time + upper(i, j), or for GCA past time
+// + the largest bound of all pairs. Rows that are left begin with the first that may be part of a result.
+// Otherwise they stay, for a late row may need them; the sweep then passes over them.
 //
 // The algorithms differ in how rows are found: hash by the indexes of the states, merge by their time-sorted
 // lists, nested_loop by looking at every row; nested_loop_pipeline does so in binary steps, and is the one

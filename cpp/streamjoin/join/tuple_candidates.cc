@@ -1,4 +1,5 @@
-// How TupleExtender finds the rows that may extend a tuple, and judges them where they lie.
+// How TupleExtender finds the rows that may extend a tuple in the time list, and judges them where they lie.
+// Those of hash are in tuple_candidates_by_key.cc.
 
 #include <algorithm>
 #include <cstring>
@@ -13,19 +14,6 @@ bool none_holds(const uint8_t* eight) {
   std::memcpy(&all, eight, sizeof all);
   return all == 0;
 }
-
-/// Whether a time lies in a period that is not empty: one comparison for both ends, for what lies before the
-/// first wraps around.
-class WithinPeriod {
- public:
-  explicit WithinPeriod(Period period)
-      : first_(static_cast<uint64_t>(period.first)), length_(static_cast<uint64_t>(period.last) - first_) {}
-  bool operator()(Time time) const { return static_cast<uint64_t>(time) - first_ <= length_; }
-
- private:
-  uint64_t first_;
-  uint64_t length_;
-};
 
 }  // namespace
 
@@ -66,12 +54,10 @@ class TupleExtender::Run : public RunView {
   size_t begin_;
 };
 
-bool TupleExtender::merges() const {
-  return context_->algorithm == MultiAlgorithm::kMergeGca || context_->algorithm == MultiAlgorithm::kMergeLca;
-}
-
 Duration TupleExtender::width(size_t a, size_t b) const {
-  return context_->algorithm == MultiAlgorithm::kMergeGca ? widest_ : std::min(widest_of_[a], widest_of_[b]);
+  return context_->algorithm == MultiAlgorithm::kMergeGca
+             ? widest_
+             : std::min(matrix_.widest_of(a), matrix_.widest_of(b));
 }
 
 // Rows that were forgotten for a row before cannot be what makes the difference, so the answer does not
@@ -99,11 +85,13 @@ bool TupleExtender::is_in_reach(uint32_t row) {
     const Duration wide = width(stream, origin_);
     const Time first = wide == kEnd ? kBeginning : subtract_saturating(time, wide);
     const Time last = wide == kEnd ? kEnd : add_saturating(time, wide);
-    bool reached = places.begin < places.end && state.listed(places.end - 1).time >= first &&
-                   state.listed(places.begin).time <= last;
-    if (reached && wide != kEnd) {
-      places = state.places_between(first, last, cursors_[origin_ * streams_ + stream]);
-      reached = places.begin < places.end;
+    bool reached = places.begin < places.end;
+    if (reached) {
+      reached = state.listed(places.end - 1).time >= first && state.listed(places.begin).time <= last;
+      if (reached && wide != kEnd) {
+        places = state.places_between(first, last, cursors_[origin_ * streams_ + stream]);
+        reached = places.begin < places.end;
+      }
     }
     if (reached) continue;
     in_reach_.resize(before);
@@ -123,12 +111,23 @@ StreamState::Places TupleExtender::places_to_look_at(const StreamState& state, c
   return period.empty() ? StreamState::Places{} : state.narrowed(places, period.first, period.last);
 }
 
+// Whether the filter's period is that of the matrix, so that what lies in it needs no further check.
+bool TupleExtender::filter_is_exact(size_t stream, size_t level) const {
+  if (!merges() || matrix_.alternatives() > 1) return false;
+  for (size_t number = 0; number <= level; ++number) {
+    const size_t other = stream_of_[number];
+    const Duration wide = width(stream, other);
+    if (matrix_.hull(stream, other) != wide || matrix_.hull(other, stream) != wide) return false;
+  }
+  return true;
+}
+
 void TupleExtender::find_in_list(const ProbingStep& step, size_t level, uint32_t tuple) {
   enter(level, tuple);
   const StreamState& state = *context_->states[step.stream];
   const StreamState::Places places = places_to_look_at(state, step, level);
   if (places.begin == places.end) return;
-  if (!merges() || !uniform_) {
+  if (!exact_[level]) {
     set_exact_periods(step.stream, level);
     if (widest_period().empty()) return;
   }
@@ -145,7 +144,7 @@ void TupleExtender::find_by_time(const ProbingStep& step, size_t level, uint32_t
   const StreamState& state = *context_->states[step.stream];
   const StreamState::Timed* const rows = &state.listed(places.begin);
   const size_t count = places.end - places.begin;
-  const bool in_filter = merges() && uniform_;  // then every row looked at is in time
+  const bool in_filter = exact_[level];  // then every row looked at is in time
   holds_.resize(count);
   uint8_t* const holds = holds_.data();
   if (!merges()) {
@@ -181,7 +180,7 @@ void TupleExtender::find_by_comparing(const ProbingStep& step, size_t level, uin
   const StreamState& state = *context_->states[step.stream];
   const StreamState::Timed* const rows = &state.listed(places.begin);
   const size_t count = places.end - places.begin;
-  const bool in_filter = merges() && uniform_;
+  const bool in_filter = exact_[level];
   const WindowMatrix::Mask mask = levels_[level][tuple].mask;
   const Time limit = limits_[step.stream];
   TupleLevel& next = levels_[level + 1];
@@ -200,37 +199,6 @@ void TupleExtender::find_by_comparing(const ProbingStep& step, size_t level, uin
   };
   for (size_t i = 0; i < count; ++i) {
     if (keys[i] == key) consider(i);
-  }
-  judge_chosen(step, level, before);
-}
-
-void TupleExtender::find_by_key(const ProbingStep& step, size_t level, uint32_t tuple) {
-  const StreamState& state = *context_->states[step.stream];
-  const INode* const list = step.by == ProbingStep::By::kIndex ? lists_[level][tuple] : nullptr;
-  if (step.by == ProbingStep::By::kIndex && list == nullptr) return;
-  enter(level, tuple);
-  const WindowMatrix::Mask mask = levels_[level][tuple].mask;
-  const Time limit = limits_[step.stream];
-  TupleLevel& next = levels_[level + 1];
-  set_exact_periods(step.stream, level);
-  Period period = widest_period();
-  period.first = std::max(period.first, limit);
-  const size_t before = next.size();
-  const auto consider = [&](uint32_t node) {
-    const Time time = state.time(node);
-    const WindowMatrix::Mask fitting = in_time(time, mask);
-    if (fitting == 0 || time < limit) return;
-    for (const KeyCheck& check : step.checks) {
-      if (state.key(check.position, node) != key_of(check.equals)) return;
-    }
-    next.add(tuple, node, time, fitting);
-  };
-  if (list != nullptr) {
-    state.look(step.probe.position, *list, period.first, period.last, consider);
-  } else if (!period.empty()) {
-    for (const StreamState::Timed& entry : state.between(period.first, period.last)) {
-      if (state.is_live(entry.node)) consider(entry.node);
-    }
   }
   judge_chosen(step, level, before);
 }
@@ -301,12 +269,6 @@ NumericValue TupleExtender::value_of(ValueSlot slot, uint32_t row) const {
   if (slot.stream == origin_) return batch_->values[slot.slot].at(row);
   const StreamState& state = *context_->states[slot.stream];
   return has_indexes() ? state.value(slot.slot, row) : state.columns().values(slot.slot, row).at(0);
-}
-
-RowRef TupleExtender::reference(size_t stream, uint32_t row) const {
-  if (stream == origin_) return batch_->ref(row);
-  const StreamState& state = *context_->states[stream];
-  return state.row(has_indexes() ? row : state.listed(row).node);
 }
 
 }  // namespace streamjoin

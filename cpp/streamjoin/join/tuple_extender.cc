@@ -1,4 +1,5 @@
-// The levels: filled, filtered, put out. How candidates are found and judged is in tuple_candidates.cc.
+// The levels: filled, filtered, put out. How candidates are found and judged is in tuple_candidates.cc
+// and tuple_candidates_by_key.cc.
 
 #include "streamjoin/join/tuple_extender.h"
 
@@ -39,25 +40,16 @@ class TupleExtender::Block : public TupleView {
 TupleExtender::TupleExtender(const WindowMatrix& matrix, std::span<const Conjunct> conjuncts)
     : matrix_(matrix),
       streams_(matrix.streams()),
-      widest_of_(streams_, kBeginning),
-      widest_(kBeginning),
+      widest_(matrix.widest()),
       cursors_(streams_ * streams_),
       levels_(streams_),
       stream_of_(streams_),
+      exact_(streams_),
       bound_rows_(streams_),
       bound_times_(streams_),
       periods_(matrix.alternatives()),
       lists_(streams_),
       result_(streams_) {
-  for (size_t i = 0; i < streams_; ++i) {
-    for (size_t j = 0; j < streams_; ++j) {
-      if (i == j) continue;
-      widest_of_[i] = std::max({widest_of_[i], matrix.hull(i, j), matrix.hull(j, i)});
-      uniform_ &= matrix.hull(i, j) == matrix.hull(0, 1);
-    }
-    widest_ = std::max(widest_, widest_of_[i]);
-  }
-  uniform_ &= matrix.alternatives() == 1;
   for (const Conjunct& conjunct : conjuncts)
     natives_.push_back(dynamic_cast<const NativePredicate*>(conjunct.predicate.get()));
 }
@@ -73,7 +65,10 @@ void TupleExtender::extend(const ExtensionContext& context, size_t origin, const
   plan_ = &order.plan(origin);
   results_ = &results;
   stream_of_[0] = origin;
-  for (size_t step = 0; step < plan_->steps.size(); ++step) stream_of_[step + 1] = plan_->steps[step].stream;
+  for (size_t step = 0; step < plan_->steps.size(); ++step) {
+    stream_of_[step + 1] = plan_->steps[step].stream;
+    exact_[step] = filter_is_exact(plan_->steps[step].stream, step);
+  }
   TupleLevel& first = levels_[0];
   const auto begin = [&] {
     first.clear();
@@ -86,8 +81,9 @@ void TupleExtender::extend(const ExtensionContext& context, size_t origin, const
     begin();
   };
   const Time last = has_indexes() ? last_in_reach() : kEnd;
+  const bool sweeps = merges();
   for (const uint32_t row : rows) {
-    if (batch.times[row] > last || (merges() && !is_in_reach(row))) continue;
+    if (batch.times[row] > last || (sweeps && !is_in_reach(row))) continue;
     first.add(static_cast<uint32_t>(first.size()), row, batch.times[row], matrix_.all());
     if (first.size() == kBlock) flush();
   }
@@ -111,35 +107,22 @@ void TupleExtender::extend_level(size_t level_number) {
     extend_level(level_number + 1);
     next.clear();
   };
-  if (step.by == ProbingStep::By::kIndex) find_lists(step, level_number);
-  for (uint32_t tuple = 0; tuple < level.size(); ++tuple) {
-    if (has_indexes()) {
-      find_by_key(step, level_number, tuple);
+  const bool by_index = step.by == ProbingStep::By::kIndex;
+  if (by_index) find_lists(step, level_number);
+  const bool key_alone =
+      by_index && step.checks.empty() && step.conjuncts.empty() && matrix_.alternatives() == 1;
+  for (size_t tuple = 0; tuple < level.size();) {
+    if (key_alone) {
+      tuple = find_by_key_alone(step, level_number, tuple);
+    } else if (has_indexes()) {
+      find_by_key(step, level_number, static_cast<uint32_t>(tuple++));
     } else {
-      find_in_list(step, level_number, tuple);
+      find_in_list(step, level_number, static_cast<uint32_t>(tuple++));
     }
     if (next.size() >= kBlock) flush();
   }
   flush();
   order_->observe(step, level.size(), matches);
-}
-
-// A block at a time, so that the misses of one tuple are waited for together with those of the next.
-void TupleExtender::find_lists(const ProbingStep& step, size_t level_number) {
-  const TupleLevel& level = levels_[level_number];
-  const StreamState& state = *context_->states[step.stream];
-  const size_t position = step.probe.position;
-  keys_.resize(level.size());
-  std::vector<const INode*>& lists = lists_[level_number];
-  lists.resize(level.size());
-  for (size_t tuple = 0; tuple < level.size(); ++tuple) {
-    keys_[tuple] = key_at(level_number, tuple, step.probe.equals);
-    state.prefetch_key(position, keys_[tuple]);
-  }
-  for (size_t tuple = 0; tuple < level.size(); ++tuple) {
-    lists[tuple] = state.find_list(position, keys_[tuple]);
-    if (lists[tuple] != nullptr) state.prefetch_ends(*lists[tuple]);
-  }
 }
 
 // Native conjuncts have been asked while candidates were found; those of new rows alone have not.

@@ -113,6 +113,7 @@ class TupleExtender {
 
   void extend_level(size_t level);
   void find_lists(const ProbingStep& step, size_t level);
+  size_t find_by_key_alone(const ProbingStep& step, size_t level, size_t from);
   void filter(std::span<const size_t> conjuncts, size_t level);
   void append_rows(size_t level, std::vector<RowRef>& rows);
 
@@ -135,22 +136,28 @@ class TupleExtender {
                                         size_t level) const;
   void judge(const ProbingStep& step, Run& run);
   Period filter_period(size_t stream, size_t level) const;
+  bool filter_is_exact(size_t stream, size_t level) const;
   void set_exact_periods(size_t stream, size_t level);
   Period widest_period() const;
   Code key_of(KeyPlace place) const;
 
   WindowMatrix::Mask in_time(Time time, WindowMatrix::Mask mask) const;
-  bool merges() const;
+  bool merges() const {
+    return context_->algorithm == MultiAlgorithm::kMergeGca ||
+           context_->algorithm == MultiAlgorithm::kMergeLca;
+  }
   bool has_indexes() const { return context_->algorithm == MultiAlgorithm::kHash; }
   Duration width(size_t a, size_t b) const;
   NumericValue value_of(ValueSlot slot, uint32_t row) const;
-  RowRef reference(size_t stream, uint32_t row) const;
+  RowRef reference(size_t stream, uint32_t row) const {
+    if (stream == origin_) return batch_->ref(row);
+    const StreamState& state = *context_->states[stream];
+    return state.row(has_indexes() ? row : state.listed(row).node);
+  }
 
   const WindowMatrix& matrix_;
   const size_t streams_;
-  std::vector<Duration> widest_of_;
-  Duration widest_;
-  bool uniform_ = true;                          // one window for all pairs: the filter's period is exact
+  const Duration widest_;
   std::vector<StreamState::Cursor> cursors_;     // by origin and stream
   std::vector<const NativePredicate*> natives_;  // by conjunct; nullptr where it must be called
 
@@ -164,6 +171,7 @@ class TupleExtender {
   std::vector<RowRef>* results_ = nullptr;
   std::vector<TupleLevel> levels_;
   std::vector<size_t> stream_of_;              // by level
+  std::vector<uint8_t> exact_;                 // by level: see filter_is_exact
   std::vector<StreamState::Places> in_reach_;  // merge: by new row and stream
   std::vector<uint32_t> bound_rows_;           // by stream, as `enter` found them
   std::vector<Time> bound_times_;

@@ -28,6 +28,19 @@ struct Period {
   bool contains(Time time) const { return first <= time && time <= last; }
 };
 
+/// Whether a time lies in a period that is not empty: one comparison for both ends, for what lies before the
+/// first wraps around.
+class WithinPeriod {
+ public:
+  explicit WithinPeriod(Period period)
+      : first_(static_cast<uint64_t>(period.first)), length_(static_cast<uint64_t>(period.last) - first_) {}
+  bool operator()(Time time) const { return static_cast<uint64_t>(time) - first_ <= length_; }
+
+ private:
+  uint64_t first_;
+  uint64_t length_;
+};
+
 class WindowMatrix {
  public:
   static constexpr size_t kMostAlternatives = 32;
@@ -50,6 +63,12 @@ class WindowMatrix {
         }
       }
     }
+    widest_of_.assign(streams_, kBeginning);
+    for (size_t i = 0; i < streams_; ++i) {
+      for (size_t j = 0; j < streams_; ++j) {
+        if (i != j) widest_of_[i] = std::max({widest_of_[i], hull(i, j), hull(j, i)});
+      }
+    }
   }
 
   size_t streams() const { return streams_; }
@@ -59,6 +78,10 @@ class WindowMatrix {
     return uppers_[(alternative * streams_ + i) * streams_ + j];
   }
   Duration hull(size_t i, size_t j) const { return hull_[i * streams_ + j]; }
+  /// The largest bound of the pairs with stream `i`, and of all pairs: how far apart in time rows of a result
+  /// can be.
+  Duration widest_of(size_t i) const { return widest_of_[i]; }
+  Duration widest() const { return *std::ranges::max_element(widest_of_); }
 
   /// Narrows `period` to where a row of stream `s` must lie to fit a row of `bound` at `time`.
   void narrow(size_t alternative, size_t s, size_t bound, Time time, Period& period) const {
@@ -79,8 +102,11 @@ class WindowMatrix {
   }
   /// The same as far as stream `j` alone is concerned.
   Time unreachable_before(size_t i, size_t j, Time clock) const {
+    return unreachable_before(hull(i, j), clock);
+  }
+  /// The same for a bound of any kind.
+  static Time unreachable_before(Duration reach, Time clock) {
     if (clock == kEnd) return kEnd;
-    const Duration reach = hull(i, j);
     return reach == kEnd || clock == kBeginning ? kBeginning : subtract_saturating(clock, reach);
   }
 
@@ -89,6 +115,7 @@ class WindowMatrix {
   size_t alternatives_;
   std::vector<Duration> uppers_;
   std::vector<Duration> hull_;
+  std::vector<Duration> widest_of_;
 };
 
 }  // namespace streamjoin

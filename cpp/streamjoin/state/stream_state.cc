@@ -17,6 +17,7 @@ bool later(Time time, const StreamState::Timed& entry) {
 }  // namespace
 
 StreamState::StreamState(StreamStateOptions options) : options_(std::move(options)) {
+  for (const KeyDictionary* dictionary : options_.dictionaries) interned_ |= dictionary != nullptr;
   for (size_t position = 1; position < classes(); ++position) {
     links_.push_back(std::make_unique<Slab<ValueLink>>());
   }
@@ -32,19 +33,24 @@ StreamState::StreamState(StreamStateOptions options) : options_(std::move(option
 
 uint32_t StreamState::allocate(Time time, RowRef row, std::span<const Code> keys,
                                std::span<const NumericValue> values) {
-  const uint32_t index = nodes_.allocate();
-  nodes_[index].start(time, keys.empty() ? 0 : keys[0], row);
-  // Slabs that see the same calls hand out the same indices.
+  const uint32_t node = nodes_.allocate();
+  nodes_[node].start(time, keys.empty() ? 0 : keys[0], row);
+  if (!links_.empty() || !values_.empty()) allocate_beside(node, keys, values);
+  return node;
+}
+
+// Slabs that see the same calls hand out the same indices.
+void StreamState::allocate_beside(uint32_t node, std::span<const Code> keys,
+                                  std::span<const NumericValue> values) {
   for (size_t position = 1; position < keys.size(); ++position) {
     Slab<ValueLink>& links = *links_[position - 1];
-    SJ_CHECK(links.allocate() == index, "the slabs of a stream's state are out of step");
-    links[index] = {keys[position], kNoNode, 0};
+    SJ_CHECK(links.allocate() == node, "the slabs of a stream's state are out of step");
+    links[node] = {keys[position], kNoNode, 0};
   }
   for (size_t slot = 0; slot < values_.size(); ++slot) {
-    SJ_CHECK(values_[slot]->allocate() == index, "the slabs of a stream's state are out of step");
-    (*values_[slot])[index] = values[slot];
+    SJ_CHECK(values_[slot]->allocate() == node, "the slabs of a stream's state are out of step");
+    (*values_[slot])[node] = values[slot];
   }
-  return index;
 }
 
 void StreamState::append_to_value_lists(uint32_t node) {
@@ -64,7 +70,7 @@ uint32_t StreamState::insert(Time time, RowRef row, std::span<const Code> keys,
                              std::span<const NumericValue> values) {
   const uint32_t node = allocate(time, row, keys, values);
   append_to_value_lists(node);
-  for (size_t position = 0; position < keys.size(); ++position) {
+  for (size_t position = 0; position < keys.size() && interned_; ++position) {
     if (options_.dictionaries[position] != nullptr)
       options_.dictionaries[position]->reference(keys[position]);
   }
@@ -125,15 +131,24 @@ size_t StreamState::boundary(uint64_t guess, Before before) const {
                              begin);
 }
 
+// Often nothing lies outside on one side, for what does has been forgotten.
 StreamState::Places StreamState::places_between(Time first, Time last, Cursor& cursor) const {
-  const size_t begin = boundary(cursor.begin, [&](const Timed& entry) { return entry.time < first; });
-  const size_t end = boundary(std::max<uint64_t>(cursor.end, begin + dropped_),
-                              [&](const Timed& entry) { return entry.time <= last; });
+  if (head_ == time_list_.size()) return all_places();
+  size_t begin = head_;
+  size_t end = time_list_.size();
+  if (time_list_[begin].time < first)
+    begin = boundary(cursor.begin, [&](const Timed& entry) { return entry.time < first; });
+  if (time_list_[end - 1].time > last)
+    end = boundary(std::max<uint64_t>(cursor.end, begin + dropped_),
+                   [&](const Timed& entry) { return entry.time <= last; });
   cursor = {begin + dropped_, end + dropped_};
   return {begin, std::max(begin, end)};
 }
 
 StreamState::Places StreamState::narrowed(Places places, Time first, Time last) const {
+  if (places.begin == places.end ||
+      (first <= time_list_[places.begin].time && time_list_[places.end - 1].time <= last))
+    return places;
   const auto from = time_list_.begin() + static_cast<ptrdiff_t>(places.begin);
   const auto to = time_list_.begin() + static_cast<ptrdiff_t>(places.end);
   const auto begin = std::lower_bound(from, to, first, earlier);
@@ -214,6 +229,10 @@ void StreamState::unlink_dead(size_t position, Code code) {
   INode* list = indexes_[position]->find(code);
   uint32_t last_live = kNoNode;
   uint32_t at = list->head;
+  if (at == list->tail()) {  // the dead row alone
+    indexes_[position]->remove(list);
+    return;
+  }
   list->head = kNoNode;
   for (; at != kNoNode; at = next(position, at)) {
     if (nodes_[at].is(TNode::kDead)) {
@@ -243,8 +262,9 @@ void StreamState::sweep_all() {
   if (dead_.empty()) return;
   for (size_t position = 0; position < indexes_.size(); ++position) {
     constexpr size_t kAhead = 8;
+    const bool cached = is_cached();
     for (size_t i = 0; i < dead_.size(); ++i) {
-      if (i + kAhead < dead_.size()) prefetch_key(position, key(position, dead_[i + kAhead]));
+      if (!cached && i + kAhead < dead_.size()) prefetch_key(position, key(position, dead_[i + kAhead]));
       if (!off_value_list(position, dead_[i])) unlink_dead(position, key(position, dead_[i]));
     }
     indexes_[position]->give_back(dead_.size());
@@ -261,15 +281,17 @@ void StreamState::sweep_all() {
     if (!options_.indexed) columns_.keep(kept);
     purged_listed_ = 0;
   }
-  for (const uint32_t node : dead_) {
-    for (size_t position = 0; position < classes(); ++position) {
-      KeyDictionary* dictionary = options_.dictionaries[position];
-      if (dictionary != nullptr) dictionary->release(key(position, node));
-    }
-    nodes_.release(node);
-    for (const auto& links : links_) links->release(node);
-    for (const auto& values : values_) values->release(node);
+  for (size_t position = 0; position < classes(); ++position) {
+    KeyDictionary* dictionary = options_.dictionaries[position];
+    if (dictionary == nullptr) continue;
+    for (const uint32_t node : dead_) dictionary->release(key(position, node));
   }
+  const auto release_all = [&](auto& slab) {
+    for (const uint32_t node : dead_) slab.release(node);
+  };
+  release_all(nodes_);
+  for (const auto& links : links_) release_all(*links);
+  for (const auto& values : values_) release_all(*values);
   dead_.clear();
   if (live_ == 0) {
     dead_.shrink_to_fit();

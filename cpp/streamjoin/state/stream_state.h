@@ -56,7 +56,7 @@ struct StreamStateOptions {
 class StreamState {
  public:
   static constexpr size_t kSlackRows = 256;
-  static constexpr size_t kCachedKeys = 8192;
+  static constexpr size_t kCachedRows = 512;
 
   /// One entry of the time list.
   struct Timed {
@@ -92,14 +92,16 @@ class StreamState {
   const INode* find_list(size_t position, Code key) const { return indexes_[position]->find(key); }
   /// Visits the live rows of a list where only those of a period matter: while rows come in order, a list
   /// that lies before it is not walked, and one that goes on behind it is left there. Others may be visited.
+  /// `visit(node index, time)`.
   template <typename Visitor>
   void look(size_t position, const INode& list, Time first, Time last, Visitor visit) const {
-    if (in_order_ && nodes_[list.tail()].time < first) return;
+    if (in_order_ && list.head != list.tail() && nodes_[list.tail()].time < first) return;
     for (uint32_t at = list.head; at != kNoNode;) {
-      const uint32_t following = next(position, at);
+      const TNode& row = nodes_[at];
+      const uint32_t following = position == 0 ? row.next_in_value : next(position, at);
       if (following != kNoNode) nodes_.prefetch(following);
-      if (in_order_ && nodes_[at].time > last) return;
-      if (!nodes_[at].is(TNode::kDead)) visit(at);
+      if (in_order_ && row.time > last) return;
+      if (!row.is(TNode::kDead)) visit(at, row.time);
       at = following;
     }
   }
@@ -117,9 +119,10 @@ class StreamState {
     nodes_.prefetch(list.head);
     nodes_.prefetch(list.tail());
   }
-  /// The ends of a key's list, once its I-Node has come. Of no use while all lists lie in a cache.
+  /// Whether rows and lists are so few that they lie in a cache: nothing need be fetched ahead then.
+  bool is_cached() const { return nodes_.used() < kCachedRows; }
+  /// The ends of a key's list, once its I-Node has come.
   void prefetch_list(size_t position, Code key) const {
-    if (indexes_[position]->size() < kCachedKeys) return;
     if (const INode* list = find_list(position, key); list != nullptr) prefetch_ends(*list);
   }
 
@@ -217,11 +220,13 @@ class StreamState {
   size_t boundary(uint64_t guess, Before before) const;
   void drop_head();
   uint32_t allocate(Time time, RowRef row, std::span<const Code> keys, std::span<const NumericValue> values);
+  void allocate_beside(uint32_t node, std::span<const Code> keys, std::span<const NumericValue> values);
   void append_to_value_lists(uint32_t node);
   void take_out(uint32_t node);
   void unlink_dead(size_t position, Code key);
 
   const StreamStateOptions options_;
+  bool interned_ = false;  // whether keys of any class come from a dictionary
   Slab<TNode> nodes_;
   std::vector<std::unique_ptr<Slab<ValueLink>>> links_;      // one per class but the first
   std::vector<std::unique_ptr<Slab<NumericValue>>> values_;  // one per slot, where they are asked for by node

@@ -384,6 +384,29 @@ TEST(MultiJoin, MergeDropsWhatOneStreamHasLeftBehind) {
   EXPECT_EQ(rows_after(MultiAlgorithm::kNestedLoop, LatePolicy::kDrop, false), kept);
 }
 
+// Windows of 3, which imply 6 between streams 1 and 2. Stream 0 begins at 20: more than 3 behind the row
+// at 15.
+TEST(MultiJoin, GcaDropsByTheWidestWindowAndLcaByThatOfThePair) {
+  MultiJoinOptions options;
+  Matrix matrix(3, std::vector<std::optional<Duration>>(3, 3));
+  matrix[1][2] = matrix[2][1] = 6;
+  options.alternatives = {matrix};
+  options.classes.assign(3, {0});
+  options.value_slots.assign(3, 0);
+  const auto rows_left = [&](MultiAlgorithm algorithm) {
+    options.algorithm = algorithm;
+    MultiJoin join(options, {nullptr});
+    push_one(join, 1, 1, 13, 5);
+    push_one(join, 1, 2, 15, 5);
+    push_one(join, 0, 1, 20, 5);
+    EXPECT_EQ(join.validate(), "");
+    return join.state(1).live_rows();
+  };
+  EXPECT_EQ(rows_left(MultiAlgorithm::kMergeGca), 1u);  // 13 + 6 < 20
+  EXPECT_EQ(rows_left(MultiAlgorithm::kMergeLca), 0u);
+  EXPECT_EQ(rows_left(MultiAlgorithm::kHash), 2u);  // stream 2 has not begun
+}
+
 TEST(MultiJoin, TenStreamsJoin) {
   MultiJoinOptions options;
   options.alternatives = {Matrix(10, std::vector<std::optional<Duration>>(10, 3))};

@@ -101,8 +101,9 @@ void run_seed(uint32_t seed, bool indexed) {
         });
         found.clear();
         if (const INode* list = state.find_list(p, key); list != nullptr) {
-          state.look(p, *list, first, last, [&](uint32_t node) {
-            if (!outside(state.time(node))) found.push_back(state.row(node));
+          state.look(p, *list, first, last, [&](uint32_t node, Time time) {
+            ASSERT_EQ(time, state.time(node));
+            if (!outside(time)) found.push_back(state.row(node));
           });
         }
         ASSERT_EQ(found, expected);
