@@ -114,7 +114,9 @@ size_t DisorderStage::arrive_together(uint32_t stream, std::span<const Time> tim
 // Rows of a stream that is not idle may come together if they are earlier than this: what they set free ends
 // no interval, and nobody falls asleep.
 Time DisorderStage::together_before(uint32_t stream, Duration slack) const {
-  Time end = tuner_ == nullptr ? kEnd : add_saturating(tuner_->interval_end(), slack);
+  Time end = kEnd;
+  if (tuner_ != nullptr && !synchronizer_.waits_for_another(stream, tuner_->interval_end()))
+    end = add_saturating(tuner_->interval_end(), slack);
   if (!options_.idle_after || options_.idle_by_wall_clock) return end;
   for (uint32_t other = 0; other < buffers_.size(); ++other) {
     if (other == stream || synchronizer_.is_idle(other)) continue;

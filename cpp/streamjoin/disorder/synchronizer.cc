@@ -72,6 +72,15 @@ bool Synchronizer::drain_runs(std::vector<ReleasedRow>& released, uint32_t newes
   return more;
 }
 
+bool Synchronizer::waits_for_another(uint32_t stream, Time time) const {
+  for (uint32_t other = 0; other < streams_.size(); ++other) {
+    const Stream& waited_for = streams_[other];
+    if (other == stream || !waited_for.waiting.empty() || waited_for.idle) continue;
+    if (waited_for.promised == kBeginning || waited_for.promised < time) return true;
+  }
+  return false;
+}
+
 void Synchronizer::promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released) {
   streams_[stream].promised = std::max(streams_[stream].promised, time);
   drain(released);

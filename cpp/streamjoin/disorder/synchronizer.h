@@ -53,6 +53,8 @@ class Synchronizer {
   bool settle(uint32_t stream, std::vector<ReleasedRow>& released, size_t most = ~size_t{0}) {
     return drain(released, stream, most);
   }
+  /// Whether nothing at `time` or later goes, whatever comes of this stream: another one has to come first.
+  bool waits_for_another(uint32_t stream, Time time) const;
   /// A promise that no row of the stream at or before `time` comes any more.
   void promise(uint32_t stream, Time time, std::vector<ReleasedRow>& released);
   /// An idle stream is not waited for; what waits of it still goes in its turn.
