@@ -164,7 +164,7 @@ def draw(rows: list[dict[str, str]], path: Path) -> None:
             if found:
                 bars.barh(place + offset, found, height=0.38, color=colour)
             elif found == 0:
-                bars.text(smallest, place + offset, f" {OVER}", va="center", fontsize=8)
+                bars.text(smallest / 2, place + offset, f" {OVER}", va="center", fontsize=8)
     bars.set_yticks(range(len(joins)), joins)
     bars.set(xscale="log", xlim=(smallest / 2, None), xlabel="rows of both sides a processor second")
     bars.set_title(f"{SIZES[0]:,} rows a side (light), {SIZES[1]:,} (dark)", fontsize=10)
