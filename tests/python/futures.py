@@ -1,4 +1,4 @@
-"""`Script` draws a query and plays it against the judge of futures, operation by operation; a seed is a case."""
+"""`Script` draws a query and plays it against the judge of futures, step by step; a seed is a case."""
 
 from __future__ import annotations
 
