@@ -72,7 +72,7 @@ class Operator:
         *,
         schemas: Mapping[str, Any],
         variant: Variant = "pwjoin",
-        plan: Plan | Literal["cheapest", "single"] = "cheapest",
+        plan: Plan | Literal["cheapest", "single"] | None = "cheapest",
     ) -> None:
         """Check the query against the schemas and start empty. UnsafeQueryError if its state could grow."""
         if variant not in ("pwjoin", "wjoin", "pjoin"):
@@ -235,8 +235,9 @@ def _fingerprint_of(query: Query) -> str:
     return repr(query)
 
 
-def _resolved(query: Query, plan: Plan | str, variant: str) -> Plan | None:
+def _resolved(query: Query, plan: Plan | str | None, variant: str) -> Plan | None:
     """Return the plan to run; None where that is one join, with all schemes, by the query's own options."""
+    plan = "cheapest" if plan is None else plan
     if plan == "cheapest" and len(query.streams) > 2 and variant == "pwjoin":
         chosen = query.chosen_plan.plan
         return chosen if chosen is not None and not chosen.is_single_join else None

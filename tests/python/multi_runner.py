@@ -58,7 +58,7 @@ def operator_for(
     case: MultiCase, algorithm: str = "auto", *, plan: sj.Plan | None = None, **options: Any
 ) -> sj.Operator:
     schemas = {name: schema_of(case, i) for i, name in enumerate(case.names)}
-    return sj.Operator(declare(case, algorithm, **options), schemas=schemas, plan=plan)
+    return sj.Operator(declare(case, algorithm, **options), schemas=schemas, plan=plan or "single")
 
 
 def batch_of(case: MultiCase, stream: int, rows: tuple[MultiRow, ...]) -> pa.RecordBatch:

@@ -168,7 +168,7 @@ TEST(MultiPunctuations, APromiseThatWaitsForRowsIsCounted) {
 // STREAMJOIN_SOAK_ROWS=1000000 makes a soak of it.
 TEST(MultiPunctuations, ALongRunHoldsNoMoreInItsSecondHalf) {
   const char* asked = std::getenv("STREAMJOIN_SOAK_ROWS");
-  const uint32_t rows = asked != nullptr ? static_cast<uint32_t>(std::stoul(asked)) : 60'000;
+  const uint32_t rows = asked != nullptr ? static_cast<uint32_t>(std::stoul(asked)) : 20'000;
   constexpr uint32_t kRowsOfEpoch = 30;
   constexpr Code kValues = 6;
   for (const PurgeMode purge : {PurgeMode::kEager, PurgeMode::kLazy}) {
