@@ -50,7 +50,6 @@ def main() -> None:
         .config("spark.driver.extraJavaOptions", SHORT_LIVED)
         .config("spark.executor.extraJavaOptions", SHORT_LIVED)
         .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.executor.memory", "512m")
