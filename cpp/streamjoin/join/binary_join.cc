@@ -122,18 +122,17 @@ void BinaryJoin::take_with_plain_rows(Side side, const KeyPunctuation& punctuati
   SideState& theirs = sides_[other_side(side)];
   const auto& [before, key, time] = punctuation;
   const uint64_t hash = hash_code(key);
-  const bool covers_any = mine.promises.covers_any() || theirs.promises.covers_any();
-  if (options_.use_punctuations && !covers_any && theirs.rows.lists().find_slot(key, hash)->vacant()) {
-    if (theirs.promises.may_be_closed(hash) && theirs.promises.is_closed(key)) {
-      promise_by_both(side, key, PunctuationFlag::kPropagated, time, results);
-      return;
-    }
-    if (mine.rows.lists().find_slot(key, hash)->vacant()) {
-      if (mine.promises.is_closed(key)) return;
-      mine.promises.remember(key, nullptr, kEnd);
+  const bool short_way = options_.use_punctuations && !mine.promises.covers_any() &&
+                         !theirs.promises.covers_any() && options_.sides[other_side(side)].lifespan == kEnd;
+  if (short_way && theirs.rows.lists().find_slot(key, hash)->vacant() &&
+      mine.rows.lists().find_slot(key, hash)->vacant()) {
+    if (theirs.promises.may_be_closed(hash) && theirs.promises.forget_closed(key)) {
+      mine.promises.forget_closed(key);  // promised by both, and propagated when it was closed
+    } else if (!mine.promises.is_closed(key)) {
+      mine.promises.close_unstored(key);
       propagate(PropagationKind::kImmediate, key, key, time, results);
-      return;
     }
+    return;
   }
   if (clock > mine.clock) raise_clock(side, clock, results);
   take_with_rows(side, punctuation, results);

@@ -78,6 +78,7 @@ class BinaryJoin::Rehearsal {
   }
 
   Time held_until(Code key) const {
+    if (join_.has_ended(side_)) return kEnd;  // an end is never forgotten
     const auto at = changed_.find(key);
     return at == changed_.end() ? join_.sides_[side_].promises.held_until(key) : at->second.held_until;
   }

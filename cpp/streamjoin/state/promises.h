@@ -95,6 +95,12 @@ class Promises {
   /// Forgets the promise about one key.
   void forget(Code key);
 
+  // The short way of promises without lifespan, while no range is covered:
+  /// Remembers a promise about a key that has no value list and is not closed.
+  void close_unstored(Code key) { close_key(key); }
+  /// Forgets a key if it is closed. True if it was.
+  bool forget_closed(Code key) { return drop_closed(key); }
+
   /// Forgets every promise.
   void clear();
 

@@ -282,6 +282,22 @@ TEST(BinaryJoin, WithoutPunctuationsItListensToNone) {
   EXPECT_EQ(join.validate(), "");
 }
 
+TEST(BinaryJoin, APunctuationAfterTheEndOfBothStreamsTakesNothingBack) {
+  BinaryJoinOptions options;
+  options.late = LatePolicy::kInsert;
+  options.violation = ViolationPolicy::kError;
+  BinaryJoin join(options, nullptr);
+  Results results;
+  join.end(kLeft, 1, results);
+  join.end(kRight, 1, results);
+  const std::vector<Time> times = {1};
+  const std::vector<Code> keys = {7};
+  const std::vector<KeyPunctuation> punctuations = {{0, 7, 1}};
+  EXPECT_THROW(join.push(kLeft, {.number = 1, .times = times, .keys = keys, .punctuations = punctuations},
+                         nullptr, results),
+               RefusedBatch);
+}
+
 TEST(BinaryJoin, KeysThatCloseAndBecomeARangeAmongTheRowsOfABatchAreStillPromised) {
   BinaryJoinOptions options;
   options.bounds = Bounds(-10, 10);
