@@ -56,7 +56,7 @@ struct StreamStateOptions {
 class StreamState {
  public:
   static constexpr size_t kSlackRows = 256;
-  static constexpr size_t kCachedRows = 512;
+  static constexpr size_t kCachedRows = 4096;
 
   /// One entry of the time list.
   struct Timed {
