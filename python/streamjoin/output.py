@@ -62,8 +62,8 @@ class Stats:
     >>> out = op.push("a", rows)
     >>> op.stats().state_rows
     {'a': 2, 'b': 0}
-    >>> print(str(op.stats()).splitlines()[1])
-    rows_in                           2  0
+    >>> str(op.stats()).splitlines()[1].split()
+    ['rows_in', '2', '0']
     """
 
     rows_in: PerStream

@@ -27,7 +27,13 @@ MOST_STREAMS = 8  # with more, plans take seconds to find
 
 @dataclass(frozen=True)
 class PlanChoice:
-    """The plan that runs and why. Without a plan the query is not safe, and one join runs it."""
+    """The plan that runs and why. Without a plan the query is not safe, and one join runs it.
+
+    >>> import streamjoin as sj
+    >>> streams = [sj.Stream(name, time="t", window="5 s") for name in "ab"]
+    >>> sj.Query(streams, on=["a.x = b.x"]).chosen_plan.why
+    'the only safe plan'
+    """
 
     plan: Plan | None
     why: str
