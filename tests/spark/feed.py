@@ -64,6 +64,7 @@ def auction_batches(seed: int, batches: int = 5, rows: int = 40) -> list[Batch]:
 
 def nested_loops(batches: list[Batch], how: str = "inner") -> Counter[tuple[Any, ...]]:
     """The join of everything that was ever sent; an unmatched auction has nulls for a bid."""
+    assert how in ("inner", "left"), how
     auctions = [row for batch in batches for row in batch["auction"]]
     bids = [row for batch in batches for row in batch["bid"]]
     found: Counter[tuple[Any, ...]] = Counter()
