@@ -89,7 +89,11 @@ void BinaryJoin::push_plain_block(Side side, const Block& block, Results& result
     theirs.lists().prefetch(hashes[i]);
     mine.lists().prefetch(hashes[i]);
   }
-  for (const KeyPunctuation& punctuation : block.punctuations) prefetch(punctuation.key);
+  for (const KeyPunctuation& punctuation : block.punctuations) {
+    // What the other stream has closed is answered without a look at rows.
+    const uint64_t hash = hash_code(punctuation.key);
+    if (!sides_[other_side(side)].promises.may_be_closed(hash)) prefetch(punctuation.key);
+  }
   for (size_t i = 0; i < rows; ++i) {
     others[i] = theirs.lists().find_likely_slot(hashes[i]);
     if (!others[i]->vacant()) theirs.prefetch(others[i]->tail());
@@ -124,11 +128,14 @@ void BinaryJoin::take_with_plain_rows(Side side, const KeyPunctuation& punctuati
   const uint64_t hash = hash_code(key);
   const bool short_way = options_.use_punctuations && !mine.promises.covers_any() &&
                          !theirs.promises.covers_any() && options_.sides[other_side(side)].lifespan == kEnd;
+  if (short_way && theirs.promises.may_be_closed(hash) && theirs.promises.forget_closed(key)) {
+    // Promised by both, and propagated when it was closed: neither stores a row of it, so none is asked.
+    if (mine.promises.is_closed(key) || mine.promises.is_open(key)) mine.promises.forget(key);
+    return;
+  }
   if (short_way && theirs.rows.lists().find_slot(key, hash)->vacant() &&
       mine.rows.lists().find_slot(key, hash)->vacant()) {
-    if (theirs.promises.may_be_closed(hash) && theirs.promises.forget_closed(key)) {
-      mine.promises.forget_closed(key);  // promised by both, and propagated when it was closed
-    } else if (!mine.promises.is_closed(key)) {
+    if (!mine.promises.is_closed(key)) {
       mine.promises.close_unstored(key);
       propagate(PropagationKind::kImmediate, key, key, time, results);
     }
