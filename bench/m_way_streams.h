@@ -92,6 +92,21 @@ inline UpperBounds one_window(size_t streams, Duration window) {
   return uppers;
 }
 
+/// Rows as the columns that a join takes.
+struct RowColumns {
+  std::vector<Time> times;
+  std::vector<Code> keys;
+
+  void take(std::span<const TimedRow> rows) {
+    times.clear();
+    keys.clear();
+    for (const TimedRow& row : rows) {
+      times.push_back(row.time);
+      keys.push_back(row.key);
+    }
+  }
+};
+
 /// MultiJoin. Keys are compared (nested loop, merge) or looked up (hash); or they are values, and those of
 /// streams that follow each other may differ by `band`: a condition that no index serves.
 class OperatorRun {
@@ -101,18 +116,13 @@ class OperatorRun {
       : by_band_(band.has_value()), join_(options(algorithm, std::move(alternatives), band), {nullptr}) {}
 
   size_t push(std::span<const TimedRow> rows) {
-    times_.clear();
-    keys_.clear();
-    for (const TimedRow& row : rows) {
-      times_.push_back(row.time);
-      keys_.push_back(row.key);
-    }
+    columns_.take(rows);
     batch_.number = rows[0].row;
-    batch_.times = times_;
+    batch_.times = columns_.times;
     if (by_band_) {
-      batch_.values.assign(1, NumericColumn{.integers = keys_.data()});
+      batch_.values.assign(1, NumericColumn{.integers = columns_.keys.data()});
     } else {
-      batch_.keys.assign(1, keys_);
+      batch_.keys.assign(1, columns_.keys);
     }
     results_.rows.clear();
     join_.push(rows[0].stream, batch_, results_);
@@ -138,8 +148,7 @@ class OperatorRun {
 
   const bool by_band_;
   MultiJoin join_;
-  std::vector<Time> times_;
-  std::vector<Code> keys_;
+  RowColumns columns_;
   StreamBatch batch_{};
   MultiResults results_;
 };
@@ -150,22 +159,17 @@ class BinaryRun {
   explicit BinaryRun(Duration window) : join_(within(window), nullptr) {}
 
   size_t push(std::span<const TimedRow> rows) {
-    times_.clear();
-    keys_.clear();
-    for (const TimedRow& row : rows) {
-      times_.push_back(row.time);
-      keys_.push_back(row.key);
-    }
+    columns_.take(rows);
     results_.rows.clear();
     const Side side = rows[0].stream == 0 ? kLeft : kRight;
-    join_.push(side, {.number = rows[0].row, .times = times_, .keys = keys_}, nullptr, results_);
+    join_.push(side, {.number = rows[0].row, .times = columns_.times, .keys = columns_.keys}, nullptr,
+               results_);
     return results_.rows.size();
   }
 
  private:
   BinaryJoin join_;
-  std::vector<Time> times_;
-  std::vector<Code> keys_;
+  RowColumns columns_;
   Results results_;
 };
 

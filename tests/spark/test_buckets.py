@@ -58,6 +58,14 @@ class Buckets:
             self.held[key] = Bucket.restore(self.layout, bucket.snapshot())
 
 
+def frames_of(layout: Layout, batch: Batch) -> list[tuple[int, bytes]]:
+    return [
+        *packed(packing.pack_rows(layout, 0), batch["auction"], AUCTION),
+        *packed(packing.pack_rows(layout, 1), batch["bid"], BID),
+        *packed(packing.pack_punctuations(layout, 1), batch["closing"], CLOSING),
+    ]
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_rows_within_the_slack_are_not_cut_off_by_other_buckets(seed: int) -> None:
     """Every third bid comes a batch later than its time, behind closings that speak of later times."""
@@ -73,10 +81,7 @@ def test_rows_within_the_slack_are_not_cut_off_by_other_buckets(seed: int) -> No
     layout = new_layout(query, (AUCTION, BID), {"bid": ("item",)})
     buckets = Buckets(layout)
     for batch in sent:
-        frames = [*packed(packing.pack_rows(layout, 0), batch["auction"], AUCTION)]
-        frames += packed(packing.pack_rows(layout, 1), batch["bid"], BID)
-        frames += packed(packing.pack_punctuations(layout, 1), batch["closing"], CLOSING)
-        buckets.send(frames)
+        buckets.send(frames_of(layout, batch))
     assert buckets.found == nested_loops(batches, "left")
 
 
@@ -87,10 +92,7 @@ def test_promises_of_whole_keys_go_in_as_tables(seed: int, how: str) -> None:
     layout = new_layout(auction_query(how=how), (AUCTION, BID), {"bid": ("item",)})
     buckets = Buckets(layout)
     for batch in batches:
-        frames = [*packed(packing.pack_rows(layout, 0), batch["auction"], AUCTION)]
-        frames += packed(packing.pack_rows(layout, 1), batch["bid"], BID)
-        frames += packed(packing.pack_punctuations(layout, 1), batch["closing"], CLOSING)
-        buckets.send(frames)
+        buckets.send(frames_of(layout, batch))
     promised = sum(bucket.operator.stats().punctuations_in["bid"] for bucket in buckets.held.values())
     assert promised == sum(len(batch["closing"]) for batch in batches)
     for bucket in buckets.held.values():
